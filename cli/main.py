@@ -1,0 +1,5 @@
+"""The `worldroom` command."""
+
+
+def main() -> None:
+    print("worldroom")

@@ -1,0 +1,261 @@
+"""The one door of the engine: messages in, events out. The only module of the engine that rtc and sessions see.
+
+Message-shaped on purpose: the same structs cross a thread today and a process socket later. Imports no tensor library.
+Times are seconds on the server's monotonic clock (`Clock.now`), durations are microseconds (`_us`).
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from ..models.contract.conditions import Conditions, PromptShare
+
+__all__ = ["Conditions", "PromptShare"]
+
+
+class LatencyClass(StrEnum):
+    """interactive: a person steers. stream: steady video. background: runs in slack, ages, never starves."""
+
+    INTERACTIVE = "interactive"
+    STREAM = "stream"
+    BACKGROUND = "background"
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """What crosses the door."""
+
+
+# ---- commands: into the engine -------------------------------------------------------------------------------------
+
+
+class Open(Message):
+    """Reserve everything a session needs. `steps` None = the recipe's default."""
+
+    session: str
+    card: str
+    seed: int
+    latency_class: LatencyClass = LatencyClass.INTERACTIVE
+    branch: int = 0
+    steps: int | None = None
+
+
+class Close(Message):
+    """Cancel what runs, free the slot, drop the playout clock. Unknown sessions are ignored."""
+
+    session: str
+
+
+class EncodePrompt(Message):
+    """Run the prompt_encode step; answered by `PromptEncoded` or `Fault`."""
+
+    session: str
+    version: int
+    text: str
+
+
+class Begin(Message):
+    """The answer to `ChunkDue`: conditions sampled as late as possible."""
+
+    session: str
+    chunk: int
+    conditions: Conditions
+
+
+class Supersede(Message):
+    """The world was redirected: cancel running work of epochs before `epoch` at its next step boundary.
+
+    `restart` also forgets the world (carry and committed cache) and continues with `seed`.
+    """
+
+    session: str
+    epoch: int
+    restart: bool = False
+    seed: int = 0
+
+
+class Pause(Message):
+    """Finish the chunk in flight, then ask for no more."""
+
+    session: str
+
+
+class Resume(Message):
+    """Go on at the normal pace from now: the playout clock is laid anew, no time is caught up."""
+
+    session: str
+
+
+class RequestKey(Message):
+    """A viewer needs a key frame. Coalesced: at most one per 300 ms; `joined` bypasses that once."""
+
+    session: str
+    joined: bool = False
+
+
+class SetBitrate(Message):
+    session: str
+    kbps: int
+
+
+Command = Close | EncodePrompt | Begin | Supersede | Pause | Resume | RequestKey | SetBitrate
+
+
+# ---- events: out of the engine -------------------------------------------------------------------------------------
+
+
+class ControlInfo(Message):
+    name: str
+    keys: tuple[str, ...]
+
+
+class CardInfo(Message):
+    """A card as the edge may know it. width and height are what viewers see (already scaled)."""
+
+    name: str
+    version: str
+    title: str
+    width: int
+    height: int
+    fps: int
+    frames_per_chunk: int
+    controls: tuple[ControlInfo, ...]
+    suggestions: tuple[str, ...]
+    price_us: int
+    bytes_per_session: int
+
+
+class Opened(Message):
+    session: str
+    card: CardInfo
+
+
+class RefusalReason(StrEnum):
+    UNKNOWN_CARD = "unknown_card"
+    RECIPE = "recipe"
+    NO_SLOT = "no_slot"
+    NO_COMPUTE = "no_compute"
+    NO_MEMORY = "no_memory"
+    CONFLICT = "conflict"
+    NOT_READY = "not_ready"
+
+
+class Refused(Message):
+    """Nothing was reserved. `detail` carries the figures for a person; `retry_after_s` is honoured by clients."""
+
+    session: str
+    reason: RefusalReason
+    detail: str
+    queue_place: int
+    retry_after_s: float
+
+
+class PromptEncoded(Message):
+    session: str
+    version: int
+    key: str
+
+
+class ChunkDue(Message):
+    """Answer with `Begin` now: work must start at once to be shown at `deadline`."""
+
+    session: str
+    chunk: int
+    deadline: float
+
+
+class Timings(Message):
+    """Where one chunk's time went. wait: begin to first step; step: all denoise/commit passes; the rest as named."""
+
+    wait_us: int
+    step_us: int
+    decode_us: int
+    encode_us: int
+
+
+class ChunkDone(Message):
+    """Committed. `digest` identifies its latents for replay; `late_us` > 0 = finished after its deadline."""
+
+    session: str
+    chunk: int
+    epoch: int
+    digest: str
+    late_us: int
+    timings: Timings
+
+
+class ChunkCancelled(Message):
+    session: str
+    chunk: int
+    epoch: int
+
+
+class Frame(Message):
+    """One encoded frame at its playout time. `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264."""
+
+    session: str
+    frame: int
+    chunk: int
+    epoch: int
+    pts: int
+    key: bool
+    data: bytes
+    input_seq: int
+    prompt_version: int
+    controls: tuple[float, ...]
+    begun: float
+    timings: Timings
+
+
+class Fault(Message):
+    """A session's work failed; the session goes on from its last commit unless `fatal`."""
+
+    session: str
+    code: str
+    detail: str
+    fatal: bool
+
+
+Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Fault
+
+
+class Capacity(Message):
+    """What the device holds now, for /v1/capacity. Shares are of one device, 0..1."""
+
+    card: str
+    device: str
+    sessions: int
+    sessions_max: int
+    share_used: float
+    share_max: float
+    price_us: int
+    bytes_per_session: int
+    pool_bytes: int
+    pool_bytes_used: int
+    queue_depth: int
+    chunks_done: int
+    chunks_late: int
+    chunks_cancelled: int
+    frames_dropped: int
+
+
+class Door(Protocol):
+    """What the engine's user holds. All calls and all events happen on the caller's event loop."""
+
+    async def open(self, command: Open, events: Callable[[Event], None]) -> Opened | Refused: ...
+
+    def post(self, command: Command) -> None:
+        """Never blocks. Commands of one session keep their order."""
+        ...
+
+    def cards(self) -> tuple[CardInfo, ...]: ...
+
+    def capacity(self) -> Capacity: ...
+
+    @property
+    def ready(self) -> bool:
+        """True once every step kind is warm and priced."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""The contract between models and the engine. Imports no tensor library."""

@@ -1,0 +1,74 @@
+"""ModelCard: one versioned, typed object that says what a model is, how it was made and what it owes.
+
+Pure data: no tensors, no loading. `models/catalog.py` lists the cards; a family folder builds them.
+"""
+
+from dataclasses import dataclass
+
+from .cache import CacheSpec
+from .loop import StepKind
+from .recipe import RecipeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentSpec:
+    """A part with weights: `file` is relative to the family's weights folder ('' = no weights)."""
+
+    name: str
+    role: str
+    parameters: int
+    file: str
+    licence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSpec:
+    """A loop the card offers and the step kinds it may ask for, in order of first use."""
+
+    name: str
+    steps: tuple[StepKind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSpec:
+    """Model frames are width x height, shown at `scale` times that; a chunk makes `per_chunk` of them."""
+
+    width: int
+    height: int
+    scale: int
+    fps: int
+    per_chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One control: its name in receipts and the KeyboardEvent.code values that press it."""
+
+    name: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """What the card owes: exact = batched and replayed results are bit-identical to solo runs, else max abs error."""
+
+    exact: bool
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """See the module docstring. `suggestions` are prompts the page offers; the first one starts a world."""
+
+    name: str
+    version: str
+    family: str
+    title: str
+    components: tuple[ComponentSpec, ...]
+    loops: tuple[LoopSpec, ...]
+    recipe: RecipeSpec
+    parity: Parity
+    frame: FrameSpec
+    controls: tuple[Control, ...]
+    cache: CacheSpec | None
+    suggestions: tuple[str, ...]

@@ -1,0 +1,31 @@
+"""What steers one chunk: the sampled input and the prompt mix.
+
+Made by a session's inbox as late as possible, carried through the engine's door, read by a family's loop.
+Knows no key names, no texts and no tensors: controls are indices into the card's list, prompts are embedding keys.
+"""
+
+import msgspec
+
+
+class PromptShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One prompt's share of the mix: `key` as `PromptEncoded` gave it; the weights of a mix sum to 1."""
+
+    key: str
+    weight: float
+
+
+class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that steers one chunk.
+
+    `controls`: one value in [0, 1] per control of the card, in the card's order (1 = held or tapped during the chunk).
+    `pointer`: summed relative motion since the last chunk, in units of the picture's width and height.
+    `input_seq`: the last client input sequence that is contained here (`caused_by` of the chunk's frames), 0 = none.
+    `epoch`: the session's epoch; a chunk of an older epoch is never shown.
+    """
+
+    epoch: int
+    controls: tuple[float, ...]
+    pointer: tuple[float, float]
+    prompts: tuple[PromptShare, ...]
+    prompt_version: int
+    input_seq: int

@@ -1,0 +1,128 @@
+"""Driven loops: a model says what its next step is, the runtime decides when, where and with whom it runs.
+
+    state = loop.init(ask)
+    while not isinstance(plan := loop.next(state), Done):
+        result = await execute(plan)
+        state = loop.advance(state, result)
+    outcome = loop.finalize(state)
+
+A loop is a stateless object: everything lives in its LoopState (a `msgspec.Struct`, so it serializes through
+`models/shared/serial.py`). The cache is not in the state: the engine hands each row the `CacheView` of its slot.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .cache import CacheView
+from .conditions import Conditions
+
+
+class StepKind(StrEnum):
+    """The smallest schedulable actions; indivisible."""
+
+    PROMPT_ENCODE = "prompt_encode"
+    DENOISE = "denoise"
+    COMMIT = "commit"
+    COMMIT_DENOISE = "commit_denoise"
+    DECODE = "decode"
+
+
+class Commit(StrEnum):
+    """To which chunk a step's staged cache write belongs.
+
+    NONE: the step writes no cache. CHUNK: it is committed when this chunk finalizes. PREVIOUS: it belongs to the
+    chunk before (a fused pass) and is committed at this step's boundary, so it stays when this chunk is cancelled.
+    """
+
+    NONE = "none"
+    CHUNK = "chunk"
+    PREVIOUS = "previous"
+
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+State = TypeVar("State")
+Carry = TypeVar("Carry")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPlan(Generic[Row]):
+    """One step. Rows of equal (card, kind, shape, precision) may run in one batch; `row` is the family's own type."""
+
+    kind: StepKind
+    shape: tuple[int, ...]
+    row: Row
+    commit: Commit = Commit.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The loop has nothing left to do: finalize it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[Carry]):
+    """What one chunk starts from. Noise may depend on (seed, branch, chunk, step) alone.
+
+    `features`: (embedding, weight) per prompt share, embeddings as the family's prompt_encode step returned them.
+    `carry`: what the previous chunk's `Outcome` handed on; None at the start of a world or after a reset.
+    `committed`: chunks whose cache write is committed in this session's slot since its last reset.
+    """
+
+    seed: int
+    branch: int
+    chunk: int
+    steps: int
+    conditions: Conditions
+    features: tuple[tuple[object, float], ...]
+    carry: Carry | None
+    committed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[Carry]):
+    """A finished chunk: `frames_FHWC` uint8 RGB, the carry of the next ask, and a digest of its latents for replay."""
+
+    frames_FHWC: npt.NDArray[np.uint8]
+    carry: Carry
+    digest: str
+
+
+class Loop(Protocol[State, Row, Result, Carry]):
+    """The chunk_rollout loop of a family."""
+
+    def init(self, ask: Ask[Carry]) -> State: ...
+
+    def next(self, state: State) -> WorkPlan[Row] | Done: ...
+
+    def advance(self, state: State, result: Result) -> State: ...
+
+    def finalize(self, state: State) -> Outcome[Carry]: ...
+
+
+class Runtime(Protocol[Row, Result]):
+    """A card's weights on one device: what a step is. Called on the device's thread only."""
+
+    def allocate(self, slots: int) -> None:
+        """Make the slab for that many sessions (card.cache bytes each); called once before any step."""
+        ...
+
+    def execute(self, kind: StepKind, rows: Sequence[Row], views: Sequence[CacheView | None]) -> list[Result]:
+        """Run one batched step; row i reads `views[i]` and stages into its `staged` entry alone.
+
+        A row's result does not depend on its neighbours. Raises only for faults of the whole batch.
+        """
+        ...
+
+    def encode_prompt(self, text: str) -> object:
+        """Embedding of one text: the body of the prompt_encode step."""
+        ...
+
+    def warm_up_rows(self, kind: StepKind, count: int) -> list[tuple[Row, CacheView | None]]:
+        """`count` rows of representative work for pricing a step kind at warm-up, on slots 0..count-1."""
+        ...

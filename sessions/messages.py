@@ -1,0 +1,220 @@
+"""The vocabulary between a participant and a room: what clients say and what the server answers.
+
+Frozen tagged structs, unknown fields refused; `rtc/wire.py` turns them into bytes and back. All `*_ms` are on the clock
+of whoever sent them: client times come back untouched, so latency needs no synchronized clocks.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+Seq = Annotated[int, Meta(ge=0, le=2**53)]
+Unit = Annotated[float, Meta(ge=-1.0, le=1.0)]
+KeyCode = Annotated[str, Meta(min_length=1, max_length=24, pattern=r"^[A-Za-z0-9]+$")]
+PromptText = Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid_unknown_fields=True):
+    """What crosses a data channel, as JSON text with a `type` field."""
+
+
+class Role(StrEnum):
+    DRIVER = "driver"
+    SPECTATOR = "spectator"
+
+
+# ---- client to server -----------------------------------------------------------------------------------------------
+
+
+class KeyEdge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key went down or up at client sequence `seq`."""
+
+    seq: Seq
+    key: KeyCode
+    down: bool
+
+
+class Input(Message):
+    """Channel `input` (unordered, never retransmitted), so each message is whole: the state now plus recent edges.
+
+    `seq` grows by one with every change the client makes. `held`: keys down now. `edges`: the last changes, newest
+    last, repeated over several messages against loss. `pointer`: motion summed since the client began, so that a lost
+    message loses no motion.
+    """
+
+    seq: Seq
+    held: Annotated[tuple[KeyCode, ...], Meta(max_length=16)]
+    edges: Annotated[tuple[KeyEdge, ...], Meta(max_length=16)] = ()
+    pointer: tuple[float, float] = (0.0, 0.0)
+    sent_ms: float = 0.0
+
+
+class Transition(StrEnum):
+    CUT = "cut"
+    BLEND = "blend"
+
+
+class Prompt(Message):
+    """Change the world by words. `seconds` is the length of a blend; a cut happens at the next chunk."""
+
+    id: Seq
+    text: PromptText
+    transition: Transition = Transition.BLEND
+    seconds: Annotated[float, Meta(ge=0.0, le=10.0)] = 0.5
+
+
+class PauseWorld(Message):
+    id: Seq
+
+
+class ResumeWorld(Message):
+    id: Seq
+
+
+class ResetWorld(Message):
+    """Start the world anew (a new epoch) under the current prompt; `seed` None = a fresh one."""
+
+    id: Seq
+    seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+
+
+class Feedback(Message):
+    """A like (+1) or dislike (-1) of what is on screen: chunk as the client last showed it."""
+
+    id: Seq
+    chunk: Seq
+    value: Annotated[int, Meta(ge=-1, le=1)]
+
+
+class PassWheel(Message):
+    """The driver hands over to a spectator; without `to` it asks for the wheel if nobody drives."""
+
+    id: Seq
+    to: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class Shown(Message):
+    """Closes traces: frames shown since the last report as (frame, shown_ms) on the client's clock."""
+
+    frames: Annotated[tuple[tuple[Seq, float], ...], Meta(max_length=64)]
+
+
+class Ping(Message):
+    id: Seq
+    sent_ms: float
+
+
+ClientMessage = Input | Prompt | PauseWorld | ResumeWorld | ResetWorld | Feedback | PassWheel | Shown | Ping
+
+
+# ---- server to client -----------------------------------------------------------------------------------------------
+
+
+class ControlView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    keys: tuple[str, ...]
+
+
+class WorldState(StrEnum):
+    """The session's states as its viewers see them."""
+
+    OPENING = "opening"
+    RUNNING = "running"
+    PAUSED = "paused"
+    HELD = "held"
+    CLOSED = "closed"
+
+
+class Welcome(Message):
+    """First message on `control`. `resumed` = back in the same world, so `epoch` and `chunk` go on."""
+
+    room: str
+    session: str
+    participant: str
+    role: Role
+    card: str
+    title: str
+    width: int
+    height: int
+    fps: int
+    controls: tuple[ControlView, ...]
+    suggestions: tuple[str, ...]
+    prompt: str
+    state: WorldState
+    epoch: int
+    chunk: int
+    resumed: bool
+
+
+class Accepted(Message):
+    """The first of two answers to a steer: it is journaled. `id` is the message's id."""
+
+    id: int
+
+
+class Applied(Message):
+    """The second answer: it took effect at this chunk."""
+
+    id: int
+    chunk: int
+
+
+class Problem(Message):
+    """Bad input or a refused act; nothing was lost. `id` None = the message could not be read that far."""
+
+    code: str
+    detail: str
+    id: int | None = None
+
+
+class StateChanged(Message):
+    state: WorldState
+    epoch: int
+
+
+class PromptChanged(Message):
+    """The world's prompt is now this version (sent to everyone in the room)."""
+
+    version: int
+    text: str
+
+
+class Participants(Message):
+    """Who is in the room: the driver's participant id (None = free wheel) and the number of spectators."""
+
+    driver: str | None
+    you: Role
+    spectators: int
+
+
+class Pong(Message):
+    id: int
+    sent_ms: float
+
+
+class Receipt(Message):
+    """Channel `receipts`, one per frame: what this frame is and what it contains.
+
+    `rtp` is the frame's RTP timestamp at this viewer (joins it to the decoded picture). `input_seq` is the last input
+    it contains, `applied` the controls that were applied. Durations in microseconds: `hold` input received to chunk
+    begun, `wait` begun to first step, then `step`, `decode`, `encode`, and `pace` encoded to sent at its playout time.
+    """
+
+    frame: int
+    chunk: int
+    epoch: int
+    rtp: int
+    prompt_version: int
+    input_seq: int
+    applied: tuple[float, ...]
+    hold_us: int
+    wait_us: int
+    step_us: int
+    decode_us: int
+    encode_us: int
+    pace_us: int
+
+
+ServerMessage = Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt
