@@ -30,7 +30,7 @@ class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True)
 # ---- commands: into the engine -------------------------------------------------------------------------------------
 
 
-class Open(Message):
+class Open(Message, frozen=True):
     """Reserve everything a session needs. `steps` None = the recipe's default."""
 
     session: str
@@ -41,13 +41,13 @@ class Open(Message):
     steps: int | None = None
 
 
-class Close(Message):
+class Close(Message, frozen=True):
     """Cancel what runs, free the slot, drop the playout clock. Unknown sessions are ignored."""
 
     session: str
 
 
-class EncodePrompt(Message):
+class EncodePrompt(Message, frozen=True):
     """Run the prompt_encode step; answered by `PromptEncoded` or `Fault`."""
 
     session: str
@@ -55,7 +55,7 @@ class EncodePrompt(Message):
     text: str
 
 
-class Begin(Message):
+class Begin(Message, frozen=True):
     """The answer to `ChunkDue`: conditions sampled as late as possible."""
 
     session: str
@@ -63,7 +63,7 @@ class Begin(Message):
     conditions: Conditions
 
 
-class Supersede(Message):
+class Supersede(Message, frozen=True):
     """The world was redirected: cancel running work of epochs before `epoch` at its next step boundary.
 
     `restart` also forgets the world (carry and committed cache) and continues with `seed`.
@@ -75,26 +75,26 @@ class Supersede(Message):
     seed: int = 0
 
 
-class Pause(Message):
+class Pause(Message, frozen=True):
     """Finish the chunk in flight, then ask for no more."""
 
     session: str
 
 
-class Resume(Message):
+class Resume(Message, frozen=True):
     """Go on at the normal pace from now: the playout clock is laid anew, no time is caught up."""
 
     session: str
 
 
-class RequestKey(Message):
+class RequestKey(Message, frozen=True):
     """A viewer needs a key frame. Coalesced: at most one per 300 ms; `joined` bypasses that once."""
 
     session: str
     joined: bool = False
 
 
-class SetBitrate(Message):
+class SetBitrate(Message, frozen=True):
     session: str
     kbps: int
 
@@ -105,12 +105,12 @@ Command = Close | EncodePrompt | Begin | Supersede | Pause | Resume | RequestKey
 # ---- events: out of the engine -------------------------------------------------------------------------------------
 
 
-class ControlInfo(Message):
+class ControlInfo(Message, frozen=True):
     name: str
     keys: tuple[str, ...]
 
 
-class CardInfo(Message):
+class CardInfo(Message, frozen=True):
     """A card as the edge may know it. width and height are what viewers see (already scaled)."""
 
     name: str
@@ -126,7 +126,7 @@ class CardInfo(Message):
     bytes_per_session: int
 
 
-class Opened(Message):
+class Opened(Message, frozen=True):
     session: str
     card: CardInfo
 
@@ -141,7 +141,7 @@ class RefusalReason(StrEnum):
     NOT_READY = "not_ready"
 
 
-class Refused(Message):
+class Refused(Message, frozen=True):
     """Nothing was reserved. `detail` carries the figures for a person; `retry_after_s` is honoured by clients."""
 
     session: str
@@ -151,13 +151,13 @@ class Refused(Message):
     retry_after_s: float
 
 
-class PromptEncoded(Message):
+class PromptEncoded(Message, frozen=True):
     session: str
     version: int
     key: str
 
 
-class ChunkDue(Message):
+class ChunkDue(Message, frozen=True):
     """Answer with `Begin` now: work must start at once to be shown at `deadline`."""
 
     session: str
@@ -165,7 +165,7 @@ class ChunkDue(Message):
     deadline: float
 
 
-class Timings(Message):
+class Timings(Message, frozen=True):
     """Where one chunk's time went. wait: begin to first step; step: all denoise/commit passes; the rest as named."""
 
     wait_us: int
@@ -174,7 +174,7 @@ class Timings(Message):
     encode_us: int
 
 
-class ChunkDone(Message):
+class ChunkDone(Message, frozen=True):
     """Committed. `digest` identifies its latents for replay; `late_us` > 0 = finished after its deadline."""
 
     session: str
@@ -185,13 +185,13 @@ class ChunkDone(Message):
     timings: Timings
 
 
-class ChunkCancelled(Message):
+class ChunkCancelled(Message, frozen=True):
     session: str
     chunk: int
     epoch: int
 
 
-class Frame(Message):
+class Frame(Message, frozen=True):
     """One encoded frame at its playout time. `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264."""
 
     session: str
@@ -208,7 +208,7 @@ class Frame(Message):
     timings: Timings
 
 
-class Fault(Message):
+class Fault(Message, frozen=True):
     """A session's work failed; the session goes on from its last commit unless `fatal`."""
 
     session: str
@@ -220,7 +220,7 @@ class Fault(Message):
 Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Fault
 
 
-class Capacity(Message):
+class Capacity(Message, frozen=True):
     """What the device holds now, for /v1/capacity. Shares are of one device, 0..1."""
 
     card: str

@@ -36,7 +36,7 @@ class KeyEdge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     down: bool
 
 
-class Input(Message):
+class Input(Message, frozen=True):
     """Channel `input` (unordered, never retransmitted), so each message is whole: the state now plus recent edges.
 
     `seq` grows by one with every change the client makes. `held`: keys down now. `edges`: the last changes, newest
@@ -56,7 +56,7 @@ class Transition(StrEnum):
     BLEND = "blend"
 
 
-class Prompt(Message):
+class Prompt(Message, frozen=True):
     """Change the world by words. `seconds` is the length of a blend; a cut happens at the next chunk."""
 
     id: Seq
@@ -65,22 +65,22 @@ class Prompt(Message):
     seconds: Annotated[float, Meta(ge=0.0, le=10.0)] = 0.5
 
 
-class PauseWorld(Message):
+class PauseWorld(Message, frozen=True):
     id: Seq
 
 
-class ResumeWorld(Message):
+class ResumeWorld(Message, frozen=True):
     id: Seq
 
 
-class ResetWorld(Message):
+class ResetWorld(Message, frozen=True):
     """Start the world anew (a new epoch) under the current prompt; `seed` None = a fresh one."""
 
     id: Seq
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
 
-class Feedback(Message):
+class Feedback(Message, frozen=True):
     """A like (+1) or dislike (-1) of what is on screen: chunk as the client last showed it."""
 
     id: Seq
@@ -88,20 +88,20 @@ class Feedback(Message):
     value: Annotated[int, Meta(ge=-1, le=1)]
 
 
-class PassWheel(Message):
+class PassWheel(Message, frozen=True):
     """The driver hands over to a spectator; without `to` it asks for the wheel if nobody drives."""
 
     id: Seq
     to: Annotated[str, Meta(max_length=64)] | None = None
 
 
-class Shown(Message):
+class Shown(Message, frozen=True):
     """Closes traces: frames shown since the last report as (frame, shown_ms) on the client's clock."""
 
     frames: Annotated[tuple[tuple[Seq, float], ...], Meta(max_length=64)]
 
 
-class Ping(Message):
+class Ping(Message, frozen=True):
     id: Seq
     sent_ms: float
 
@@ -127,7 +127,7 @@ class WorldState(StrEnum):
     CLOSED = "closed"
 
 
-class Welcome(Message):
+class Welcome(Message, frozen=True):
     """First message on `control`. `resumed` = back in the same world, so `epoch` and `chunk` go on."""
 
     room: str
@@ -148,20 +148,20 @@ class Welcome(Message):
     resumed: bool
 
 
-class Accepted(Message):
+class Accepted(Message, frozen=True):
     """The first of two answers to a steer: it is journaled. `id` is the message's id."""
 
     id: int
 
 
-class Applied(Message):
+class Applied(Message, frozen=True):
     """The second answer: it took effect at this chunk."""
 
     id: int
     chunk: int
 
 
-class Problem(Message):
+class Problem(Message, frozen=True):
     """Bad input or a refused act; nothing was lost. `id` None = the message could not be read that far."""
 
     code: str
@@ -169,19 +169,19 @@ class Problem(Message):
     id: int | None = None
 
 
-class StateChanged(Message):
+class StateChanged(Message, frozen=True):
     state: WorldState
     epoch: int
 
 
-class PromptChanged(Message):
+class PromptChanged(Message, frozen=True):
     """The world's prompt is now this version (sent to everyone in the room)."""
 
     version: int
     text: str
 
 
-class Participants(Message):
+class Participants(Message, frozen=True):
     """Who is in the room: the driver's participant id (None = free wheel) and the number of spectators."""
 
     driver: str | None
@@ -189,12 +189,12 @@ class Participants(Message):
     spectators: int
 
 
-class Pong(Message):
+class Pong(Message, frozen=True):
     id: int
     sent_ms: float
 
 
-class Receipt(Message):
+class Receipt(Message, frozen=True):
     """Channel `receipts`, one per frame: what this frame is and what it contains.
 
     `rtp` is the frame's RTP timestamp at this viewer (joins it to the decoded picture). `input_seq` is the last input

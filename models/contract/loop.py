@@ -46,6 +46,7 @@ class Commit(StrEnum):
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
+Result_contra = TypeVar("Result_contra", contravariant=True)
 State = TypeVar("State")
 Carry = TypeVar("Carry")
 
@@ -93,14 +94,14 @@ class Outcome(Generic[Carry]):
     digest: str
 
 
-class Loop(Protocol[State, Row, Result, Carry]):
+class Loop(Protocol[State, Row, Result_contra, Carry]):
     """The chunk_rollout loop of a family."""
 
     def init(self, ask: Ask[Carry]) -> State: ...
 
     def next(self, state: State) -> WorkPlan[Row] | Done: ...
 
-    def advance(self, state: State, result: Result) -> State: ...
+    def advance(self, state: State, result: Result_contra) -> State: ...
 
     def finalize(self, state: State) -> Outcome[Carry]: ...
 
