@@ -192,7 +192,11 @@ class ChunkCancelled(Message, frozen=True):
 
 
 class Frame(Message, frozen=True):
-    """One encoded frame at its playout time. `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264."""
+    """One encoded frame, handed out at its playout time.
+
+    `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264; `begun` when its chunk's conditions were sampled;
+    `pace_us` how long the packet waited for its playout time.
+    """
 
     session: str
     frame: int
@@ -205,6 +209,7 @@ class Frame(Message, frozen=True):
     prompt_version: int
     controls: tuple[float, ...]
     begun: float
+    pace_us: int
     timings: Timings
 
 
@@ -221,7 +226,7 @@ Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Fault
 
 
 class Capacity(Message, frozen=True):
-    """What the device holds now, for /v1/capacity. Shares are of one device, 0..1."""
+    """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1."""
 
     card: str
     device: str
@@ -251,7 +256,9 @@ class Door(Protocol):
 
     def cards(self) -> tuple[CardInfo, ...]: ...
 
-    def capacity(self) -> Capacity: ...
+    def capacity(self) -> tuple[Capacity, ...]:
+        """One entry per loaded card."""
+        ...
 
     @property
     def ready(self) -> bool:
