@@ -1,5 +1,37 @@
-"""The `worldroom` command."""
+"""The `worldroom` command: assembles the house and nothing else. Every command lives in a file of its own."""
+
+import os
+
+# Spinning OpenMP threads on a busy machine cost a scheduler quantum per barrier; must be set before torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
+
+import typer
+
+from .. import __version__
+from . import bench, cards, join, serve, train
+
+app = typer.Typer(
+    name="worldroom",
+    help="Serve interactive video and world models in real time: open a room, drive a world that a network dreams.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command("serve")(serve.serve)
+app.add_typer(cards.app, name="cards")
+app.command("train")(train.train)
+app.add_typer(bench.app, name="bench")
+app.command("join")(join.join)
+
+
+@app.command("version")
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
 
 
 def main() -> None:
-    print("worldroom")
+    """Entry point of the console script."""
+    app()

@@ -1,0 +1,59 @@
+"""`worldroom bench`: measure a server of our own on this machine, as ratios side by side in one run."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from .errors import did_you_mean, fail
+from .output import print_object, report_table
+
+app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@app.callback(invoke_without_command=True)
+def bench(
+    context: typer.Context,
+    row: Annotated[list[str] | None, typer.Option(help="Only these rows: latency, fanout, join, drive.")] = None,
+    seconds: Annotated[float, typer.Option(min=2, help="Measuring time of each cell.")] = 8.0,
+    seed: Annotated[int, typer.Option(help="Seed of the clients' phases.")] = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """All rows, in under five minutes. Starts its own server on a free loopback port and stops it again."""
+    if context.invoked_subcommand is not None:
+        return
+    from ..clients.bench import run
+
+    unknown = [name for name in row or () if name not in run.ROWS]
+    if unknown:
+        raise fail(f"no row '{unknown[0]}'{did_you_mean(unknown[0], run.ROWS)}; rows: {', '.join(run.ROWS)}")
+    try:
+        report = asyncio.run(run.run_bench(tuple(row or run.ROWS), seconds=seconds, seed=seed))
+    except run.BenchFailed as error:
+        raise fail(str(error)) from None
+    if as_json:
+        print_object(report)
+    else:
+        Console().print(run.table(report))
+
+
+@app.command("browser")
+def browser(
+    card: Annotated[str, typer.Option(help="The world to measure.")] = "drive",
+    seconds: Annotated[float, typer.Option(min=5, help="Measuring time.")] = 20.0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Motion-to-photon and frame intervals in headless Chromium on loopback."""
+    from ..clients.bench.browser import BrowserMissing, run_browser
+
+    try:
+        report = run_browser(card=card, seconds=seconds)
+    except BrowserMissing as error:
+        raise fail(str(error)) from None
+    if as_json:
+        print_object(report)
+    else:
+        report_table(f"{card} in headless Chromium", report)

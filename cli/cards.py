@@ -1,0 +1,159 @@
+"""`worldroom cards`: what can be served, what it costs, and whether its weights keep their promises."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from .errors import fail
+from .output import print_object
+
+app = typer.Typer(help="List, show and check the worlds this server knows.", no_args_is_help=True)
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+class CardRow(msgspec.Struct, frozen=True):
+    """One card as the command line shows it. Bytes are per session; parameters are over all components."""
+
+    name: str
+    version: str
+    title: str
+    family: str
+    parameters: int
+    cache_bytes_per_session: int
+    frame: str
+    fps: int
+    frames_per_chunk: int
+    sampler: str
+    steps_allowed: tuple[int, ...]
+    steps_default: int
+    precisions: tuple[str, ...]
+    recipe: str
+    trained_by: str
+    data: str
+    parents: tuple[str, ...]
+    exact: bool
+    controls: tuple[str, ...]
+    components: tuple[str, ...]
+
+
+class CardList(msgspec.Struct, frozen=True):
+    cards: tuple[CardRow, ...]
+
+
+@app.command("list")
+def list_cards(as_json: JsonFlag = False) -> None:
+    """List the cards."""
+    from ..models import catalog
+
+    rows = tuple(_row(name) for name in catalog.names())
+    if as_json:
+        print_object(CardList(rows))
+        return
+    table = Table("card", "title", "parameters", "picture", "fps", "steps")
+    for row in rows:
+        steps = ", ".join(map(str, row.steps_allowed))
+        table.add_row(
+            row.name,
+            row.title,
+            f"{row.parameters:,}",
+            row.frame,
+            str(row.fps),
+            f"{steps} (default {row.steps_default})",
+        )
+    Console().print(table)
+
+
+@app.command("show")
+def show(name: Annotated[str, typer.Argument(help="Name of the card.")], as_json: JsonFlag = False) -> None:
+    """Show one card: components, recipe, cost per session."""
+    row = _row(name)
+    if as_json:
+        print_object(row)
+        return
+    table = Table(title=f"{row.name} {row.version}", title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column()
+    for field in msgspec.structs.fields(row):
+        value = getattr(row, field.name)
+        table.add_row(
+            field.name.replace("_", " "), "\n".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        )
+    Console().print(table)
+
+
+@app.command("check")
+def check(
+    name: Annotated[str, typer.Argument(help="Name of the card.")],
+    quality: Annotated[bool, typer.Option(help="Also measure the world against its simulator (minutes).")] = False,
+    long: Annotated[bool, typer.Option(help="With --quality: the full 10,000-frame rollouts.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check a card's weight files and, with --quality, measure what it promises. Exit status 1 when a gate fails."""
+    from ..models import catalog
+    from ..models.weights import WeightsError
+
+    _row(name)
+    try:
+        loaded = catalog.load(name)
+    except WeightsError as error:
+        raise fail(str(error)) from None
+    if not quality:
+        if as_json:
+            print_object(CheckReport(card=name, weights=loaded.weights, ok=True))
+        else:
+            typer.echo(f"{name}: weights {loaded.weights} load and fit the card")
+        return
+    if name != "drive":
+        raise fail(f"card '{name}' has no quality measure; drive has one")
+    from ..training.drive import quality as drive_quality
+
+    report = drive_quality.measure(short=not long)
+    if as_json:
+        print_object(report)
+    else:
+        Console().print(drive_quality.table(report))
+    raise typer.Exit(0 if report.ok else 1)
+
+
+class CheckReport(msgspec.Struct, frozen=True):
+    card: str
+    weights: str
+    ok: bool
+
+
+def _row(name: str) -> CardRow:
+    from ..models import catalog
+
+    try:
+        card = catalog.card(name)
+    except catalog.UnknownCard as error:
+        raise fail(str(error)) from None
+    frame, recipe = card.frame, card.recipe
+    return CardRow(
+        name=card.name,
+        version=card.version,
+        title=card.title,
+        family=card.family,
+        parameters=sum(component.parameters for component in card.components),
+        cache_bytes_per_session=card.cache.bytes_per_session if card.cache else 0,
+        frame=f"{frame.width}x{frame.height} shown at {frame.width * frame.scale}x{frame.height * frame.scale}",
+        fps=frame.fps,
+        frames_per_chunk=frame.per_chunk,
+        sampler=recipe.sampler,
+        steps_allowed=recipe.steps_allowed(),
+        steps_default=recipe.default.steps,
+        precisions=tuple(recipe.precisions),
+        recipe=recipe.name,
+        trained_by=recipe.command,
+        data=recipe.data,
+        parents=recipe.parents,
+        exact=card.parity.exact,
+        controls=tuple(f"{control.name}: {' '.join(control.keys)}" for control in card.controls),
+        components=tuple(
+            f"{part.name}: {part.role}, {part.parameters:,} parameters, {part.licence}" for part in card.components
+        ),
+    )

@@ -1,0 +1,32 @@
+"""`worldroom join`: a headless viewer and driver that measures what it sees."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .errors import fail
+from .output import print_object, report_table
+
+
+def join(
+    url: Annotated[str, typer.Argument(help="Address of a room, e.g. http://127.0.0.1:8080/r/blue-otter.")],
+    seconds: Annotated[float, typer.Option(min=1, max=3600, help="How long to stay.")] = 10.0,
+    out: Annotated[Path | None, typer.Option(help="Save what was received as MP4 (remuxed, not re-encoded).")] = None,
+    drive: Annotated[bool, typer.Option("--drive/--watch", help="Press keys at random phase, or only watch.")] = True,
+    seed: Annotated[int, typer.Option(help="Seed of the key presses.")] = 0,
+    loopback: Annotated[bool, typer.Option(help="WebRTC over 127.0.0.1 only.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Join a room without a browser, drive at random, and print frame rate and motion-to-photon latency."""
+    from ..clients.python.join import JoinFailed, run_join
+
+    try:
+        report = asyncio.run(run_join(url, seconds=seconds, out_mp4=out, drive=drive, seed=seed, loopback=loopback))
+    except JoinFailed as error:
+        raise fail(str(error)) from None
+    if as_json:
+        print_object(report)
+    else:
+        report_table(f"{seconds:g} s in {url}", report)

@@ -1,0 +1,93 @@
+"""`worldroom serve`: options of the server; `assemble.py` builds what they ask for."""
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .errors import fail
+
+
+def default_data_dir() -> Path:
+    """Where the embedded journal lives: $WORLDROOM_DATA, else the user's data folder."""
+    if configured := os.environ.get("WORLDROOM_DATA"):
+        return Path(configured)
+    return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "worldroom"
+
+
+def serve(
+    card: Annotated[str, typer.Option(help="The world to serve; `worldroom cards list` shows them.")] = "drive",
+    host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 picks a free one.")] = 8080,
+    redis: Annotated[
+        str | None,
+        typer.Option(
+            envvar="WORLDROOM_REDIS_URL", help="Journal to this Redis, e.g. redis://host:6379/0. Default: embedded."
+        ),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the embedded journal and its spool.")] = None,
+    slots: Annotated[int, typer.Option(min=1, max=256, help="Sessions the cache slab has room for.")] = 4,
+    steps: Annotated[
+        int | None, typer.Option(help="Denoise steps per chunk; the card's recipe says which are allowed.")
+    ] = None,
+    precision: Annotated[str | None, typer.Option(help="fp32 or bf16, as the recipe allows.")] = None,
+    lease: Annotated[float, typer.Option(min=1, help="Seconds a world waits for its viewers to come back.")] = 60.0,
+    loopback: Annotated[bool, typer.Option(help="WebRTC over 127.0.0.1 only (tests, benchmarks).")] = False,
+    udp_ports: Annotated[str | None, typer.Option(help="UDP port range for WebRTC, e.g. 50000-50100.")] = None,
+    toy_step_ms: Annotated[float, typer.Option(min=0, help="Card toy: device time of one step.")] = 0.0,
+    toy_fps: Annotated[int, typer.Option(min=1, max=240, help="Card toy: frames per second.")] = 24,
+    toy_chunk: Annotated[int, typer.Option(min=1, max=24, help="Card toy: frames per chunk.")] = 1,
+) -> None:
+    """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
+    from .assemble import ServeSpec, UserFault, run_server
+
+    spec = ServeSpec(
+        card=card,
+        host=host,
+        port=port,
+        redis_url=redis,
+        data_dir=data or default_data_dir(),
+        slots=slots,
+        steps=steps,
+        precision=precision,
+        lease_seconds=lease,
+        loopback=loopback,
+        udp_ports=_port_range(udp_ports),
+        toy_step_seconds=toy_step_ms / 1000,
+        toy_fps=toy_fps,
+        toy_chunk=toy_chunk,
+    )
+    listener = _listen(host, port)
+    try:
+        asyncio.run(run_server(spec, listener))
+    except UserFault as fault:
+        raise fail(str(fault)) from None
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listener.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Bind before anything slow starts, so that a taken port is said at once."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise fail(f"cannot listen on {host}:{port}: {error.strerror}. Try another --port.") from None
+    return listener
+
+
+def _port_range(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    low, _, high = text.partition("-")
+    if not (low.isdigit() and high.isdigit() and 1024 <= int(low) <= int(high) <= 65535):
+        raise fail(f"--udp-ports '{text}' is not a range like 50000-50100 (1024..65535)")
+    return int(low), int(high)

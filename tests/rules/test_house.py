@@ -1,0 +1,95 @@
+"""The rules of the house that a machine can check: names, sizes, clocks and imports."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("cli", "clients", "engine", "kernels", "models", "rtc", "sessions", "training")
+SOURCES = [
+    path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "node_modules" not in path.parts
+] + [ROOT / "clock.py"]
+
+
+def _relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _isolated(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run code as a console script does: the current folder is not on sys.path."""
+    return subprocess.run([sys.executable, "-I", "-c", code], cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def test_no_bare_package_name_is_importable_beside_the_console_script(tmp_path: Path) -> None:
+    code = f"import importlib.util as u; print([n for n in {PACKAGES!r} if u.find_spec(n) is not None])"
+    done = _isolated(code, ROOT)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_the_edge_and_the_sessions_never_import_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys, worldroom.rtc.app, worldroom.sessions.rooms, worldroom.clients.python.join;"
+        "print([m for m in ('torch', 'triton', 'worldroom.models.catalog') if m in sys.modules])"
+    )
+    done = _isolated(code, tmp_path)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_a_file_is_one_idea() -> None:
+    long = {_relative(path): n for path in SOURCES if (n := len(path.read_text().splitlines())) > 330}
+    assert long == {}
+
+
+def test_functions_stay_short() -> None:
+    long = {
+        f"{_relative(path)}:{node.name}": length
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or 0) - node.lineno + 1) > 70
+    }
+    assert long == {}
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        _relative(path)
+        for path in SOURCES
+        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []
+
+
+def test_names_say_what_a_thing_is() -> None:
+    vague = re.compile(r"(Manager|Helper|Utils?|Base|Handler)$")
+    found = [
+        f"{_relative(path)}:{node.name}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and vague.search(node.name)
+    ]
+    assert found == []
+
+
+def test_only_the_clock_reads_a_clock_in_the_server() -> None:
+    reads = re.compile(r"\btime\.(time|monotonic|perf_counter)(_ns)?\(|datetime\.now\(|datetime\.utcnow\(")
+    found = [
+        f"{_relative(path)}:{number}"
+        for path in SOURCES
+        if path.relative_to(ROOT).parts[0] in ("rtc", "sessions", "engine", "models", "kernels")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if reads.search(line)
+    ]
+    assert found == []
+
+
+def test_no_model_calls_triton_directly() -> None:
+    found = [
+        _relative(path)
+        for path in SOURCES
+        if path.relative_to(ROOT).parts[0] != "kernels"
+        and re.search(r"^\s*(import|from) triton", path.read_text(), re.M)
+    ]
+    assert found == []
