@@ -127,8 +127,13 @@ class CardInfo(Message, frozen=True):
 
 
 class Opened(Message, frozen=True):
+    """Reserved. What a replay must find again: `weights` = digest of the weight files, `steps` and `precision` as run."""
+
     session: str
     card: CardInfo
+    weights: str = ""
+    steps: int = 0
+    precision: str = ""
 
 
 class RefusalReason(StrEnum):
@@ -139,6 +144,8 @@ class RefusalReason(StrEnum):
     NO_MEMORY = "no_memory"
     CONFLICT = "conflict"
     NOT_READY = "not_ready"
+    ROOM_FULL = "room_full"
+    ROOM_NAME = "room_name"
 
 
 class Refused(Message, frozen=True):
@@ -214,12 +221,16 @@ class Frame(Message, frozen=True):
 
 
 class Fault(Message, frozen=True):
-    """A session's work failed; the session goes on from its last commit unless `fatal`."""
+    """A session's work failed; the session goes on from its last commit unless `fatal`.
+
+    `prompt_version` > 0: the prompt that could not be encoded.
+    """
 
     session: str
     code: str
     detail: str
     fatal: bool
+    prompt_version: int = 0
 
 
 Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Fault

@@ -89,7 +89,10 @@ class Feedback(Message, frozen=True):
 
 
 class PassWheel(Message, frozen=True):
-    """The driver hands over to a spectator; without `to` it asks for the wheel if nobody drives."""
+    """The driver hands over to a spectator, or lets go of the wheel when `to` is missing.
+
+    From anyone else, without `to`: asks for the wheel, granted when nobody holds it.
+    """
 
     id: Seq
     to: Annotated[str, Meta(max_length=64)] | None = None
