@@ -1,0 +1,127 @@
+"""The autoencoder of the driving world: 128x80 pictures to 40 tokens of 32 channels and back.
+
+    picture [N, 3, 80, 128] in [-1, 1]  ->  latent [N, 8, 10, 16]  ->  tokens [N, 40, 32] (2x2 latent cells each)
+
+Convolutions at strides 4 and 8 with pixel (un)shuffle; kernels are stored as matrices so that Muon can train
+them. Latents have zero mean and unit variance per channel. Knows nothing of time, keys or prompts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+TOKENS, CHANNELS = 40, 32
+LATENT, LATENT_ROWS, LATENT_COLUMNS = 8, 10, 16
+HEIGHT, WIDTH = 80, 128
+
+
+class MatrixConv(nn.Module):
+    """A same-size convolution whose kernel is kept as a matrix [out, in*k*k]."""
+
+    def __init__(self, inputs: int, outputs: int, size: int = 3) -> None:
+        super().__init__()
+        kernel = nn.Conv2d(inputs, outputs, size).weight.data
+        self.shape = (outputs, inputs, size, size)
+        self.weight = nn.Parameter(kernel.reshape(outputs, -1).clone())
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv2d(x, self.weight.view(self.shape), self.bias, padding=self.shape[-1] // 2)
+
+
+class Residual(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first, self.second = MatrixConv(channels, channels), MatrixConv(channels, channels)
+        self.second.weight.data.mul_(0.3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.second(F.silu(self.first(F.silu(x))))
+        return x + y
+
+
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inward = MatrixConv(48, 64)
+        self.fine = Residual(64)
+        self.down = MatrixConv(256, 128, 1)
+        self.coarse = Residual(128)
+        self.outward = MatrixConv(128, LATENT, 1)
+        self.normal = nn.BatchNorm2d(LATENT, affine=False, momentum=0.02)
+
+    def forward(self, picture: Tensor) -> Tensor:
+        x = self.fine(self.inward(F.pixel_unshuffle(picture, 4)))
+        x = self.coarse(self.down(F.pixel_unshuffle(x, 2)))
+        x = self.outward(F.silu(x))
+        latent: Tensor = self.normal(x if self.normal.running_mean.dtype == x.dtype else x.float())
+        return latent
+
+
+class Decoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inward = MatrixConv(LATENT, 128)
+        self.coarse = nn.Sequential(Residual(128), Residual(128))
+        self.up4 = MatrixConv(128, 256, 1)
+        self.fine = nn.Sequential(Residual(64), Residual(64))
+        self.up2 = MatrixConv(64, 128, 1)
+        self.outward = MatrixConv(32, 12)
+
+    def forward(self, latent: Tensor) -> Tensor:
+        x = F.pixel_shuffle(self.up4(F.silu(self.coarse(self.inward(latent)))), 2)
+        x = F.pixel_shuffle(self.up2(F.silu(self.fine(x))), 2)
+        return F.pixel_shuffle(self.outward(F.silu(x)), 2)
+
+
+class DriveAutoencoder(nn.Module):
+    """Encoder and decoder; `encode` and `decode` speak tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = Encoder(), Decoder()
+
+    def encode(self, picture_N3HW: Tensor) -> Tensor:
+        """Pictures in [-1, 1] to tokens [N, 40, 32]."""
+        return pack(self.encoder(picture_N3HW))
+
+    def decode(self, tokens_NTC: Tensor) -> Tensor:
+        """Tokens to pictures [N, 3, 80, 128], about [-1, 1], not clipped."""
+        picture: Tensor = self.decoder(unpack(tokens_NTC).contiguous(memory_format=torch.channels_last))
+        return picture
+
+
+def pack(latent_NCHW: Tensor) -> Tensor:
+    """[N, 8, 10, 16] to [N, 40, 32]: each token is a 2x2 block."""
+    return F.pixel_unshuffle(latent_NCHW, 2).permute(0, 2, 3, 1).reshape(-1, TOKENS, CHANNELS)
+
+
+def unpack(tokens_NTC: Tensor) -> Tensor:
+    """Inverse of `pack`."""
+    blocks = tokens_NTC.reshape(-1, LATENT_ROWS // 2, LATENT_COLUMNS // 2, CHANNELS)
+    return F.pixel_shuffle(blocks.permute(0, 3, 1, 2), 2)
+
+
+def to_model(frames_NHWC: Tensor) -> Tensor:
+    """uint8 frames [N, 80, 128, 3] to pictures [N, 3, 80, 128] in [-1, 1]."""
+    picture = frames_NHWC.permute(0, 3, 1, 2).float() / 127.5 - 1
+    return picture.contiguous(memory_format=torch.channels_last)
+
+
+def to_frames(picture_N3HW: Tensor) -> Tensor:
+    """Pictures to uint8 frames [N, 80, 128, 3]."""
+    levels = (picture_N3HW.float().clamp(-1, 1) + 1) * 127.5 + 0.5
+    return levels.to(torch.uint8).permute(0, 2, 3, 1).contiguous()
+
+
+def load_autoencoder(path: Path, dtype: torch.dtype = torch.bfloat16) -> DriveAutoencoder:
+    """Read the weights, set for inference in `dtype`."""
+    model = DriveAutoencoder()
+    model.load_state_dict({name: tensor.float() for name, tensor in load_file(path).items()}, strict=False)
+    ready = model.eval().requires_grad_(False).to(dtype).to(memory_format=torch.channels_last)
+    return ready

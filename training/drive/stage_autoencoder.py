@@ -1,0 +1,113 @@
+"""Stage 1: the autoencoder learns to draw the simulator's pictures, objects and edges above all.
+
+Loss: L1 weighted toward places with local contrast (objects, edges, markings) + L2 + L1 of differences.
+Noise on the latents makes the decoder forgiving of the transformer's small errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from ...models.drive.autoencoder import CHANNELS, TOKENS, DriveAutoencoder, MatrixConv, to_model
+from .optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
+
+RATES = Rates(muon=0.012, adam=2e-3, warm_up=60, flat=0.3, floor=0.01)
+BATCH = 16
+LATENT_NOISE = 0.15  # largest sigma
+CHECKPOINT_EVERY = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One line of progress: iteration, mean loss since the last one, PSNR on held-out frames or None."""
+
+    iteration: int
+    loss: float
+    held_psnr: float | None
+
+
+def contrast_weight(picture_N3HW: Tensor) -> Tensor:
+    """1 on flat ground to 5 where the 5x5 neighbourhood varies, [N, 1, H, W]."""
+    grey = picture_N3HW.mean(1, keepdim=True)
+    near = F.avg_pool2d(grey, 5, 1, 2)
+    spread = (F.avg_pool2d(grey * grey, 5, 1, 2) - near * near).clamp_min(0).sqrt()
+    return 1 + 4 * (4 * spread).clamp_max(1)
+
+
+def picture_loss(drawn: Tensor, picture: Tensor) -> Tensor:
+    difference = drawn - picture
+    weighted = (difference.abs() * contrast_weight(picture)).mean()
+    across = (difference[..., 1:] - difference[..., :-1]).abs().mean()
+    down = (difference[..., 1:, :] - difference[..., :-1, :]).abs().mean()
+    return 0.6 * weighted + difference.square().mean() + 0.5 * (across + down)
+
+
+def train(
+    frames: NDArray[np.uint8], held: NDArray[np.uint8], path: Path, total: int, seed: int, report: Callable[[Report], None]
+) -> DriveAutoencoder:
+    """Train for `total` iterations (resuming from `path`) and return the averaged model."""
+    torch.manual_seed(seed)
+    model = DriveAutoencoder().to(memory_format=torch.channels_last)
+    average = averaged_copy(model)
+    ends = {id(c.weight) for c in (model.encoder.inward, model.encoder.outward, model.decoder.inward, model.decoder.outward)}
+    hidden = [m.weight for m in model.modules() if isinstance(m, MatrixConv) and id(m.weight) not in ends]
+    optimiser = optimiser_for(hidden, model, RATES, (0.9, 0.98))
+    first, losses = resume(path, model, average, optimiser), 0.0
+    rng = np.random.default_rng([seed, first])
+    held_x = to_model(torch.from_numpy(_held_frames(held)))
+    for iteration in range(first, total):
+        x = to_model(torch.from_numpy(frames[rng.integers(frames.shape[0], size=BATCH), rng.integers(frames.shape[1], size=BATCH)]))
+        with torch.autocast("cpu", torch.bfloat16):
+            latent = model.encoder(x).float()
+            latent = latent + LATENT_NOISE * torch.rand(BATCH, 1, 1, 1) * torch.randn_like(latent)
+            drawn = model.decoder(latent)
+        loss = picture_loss(drawn.float(), x)
+        loss.backward()
+        optimiser.step(iteration, total)
+        update_average(average, model, min(0.998, iteration / (iteration + 20)))
+        losses += float(loss.detach())
+        if (iteration + 1) % 100 == 0:
+            psnr = held_psnr(average, held_x) if (iteration + 1) % CHECKPOINT_EVERY == 0 else None
+            report(Report(iteration + 1, losses / 100, psnr))
+            losses = 0.0
+        if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
+            save_checkpoint(path, iteration + 1, model, average, optimiser)
+    return average.eval()
+
+
+def _held_frames(held: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    episodes = np.repeat(np.arange(held.shape[0]), 3)
+    times = np.tile(np.linspace(20, held.shape[1] - 20, 3).astype(int), held.shape[0])
+    return np.ascontiguousarray(held[episodes, times])
+
+
+@torch.inference_mode()
+def held_psnr(model: DriveAutoencoder, picture: Tensor) -> float:
+    model.eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        drawn = model.decoder(model.encoder(picture).float()).float()
+    error = ((drawn.clamp(-1, 1) - picture) / 2).square().mean((1, 2, 3))
+    return float((-10 * error.log10()).mean())
+
+
+@torch.inference_mode()
+def encode_all(model: DriveAutoencoder, frames: NDArray[np.uint8], path: Path, progress: Callable[[int], None]) -> None:
+    """Write the latents of every frame, float16 [E, T, 40, 32]."""
+    episodes, times = frames.shape[:2]
+    out = np.lib.format.open_memmap(path.with_suffix(".part.npy"), "w+", np.float16, (episodes, times, TOKENS, CHANNELS))
+    model.eval()
+    for e in range(episodes):
+        with torch.autocast("cpu", torch.bfloat16):
+            parts = [model.encode(to_model(torch.from_numpy(np.array(frames[e, t : t + 60])))) for t in range(0, times, 60)]
+        out[e] = torch.cat(parts).half().numpy()
+        progress(times)
+    out.flush()
+    path.with_suffix(".part.npy").rename(path)
