@@ -127,7 +127,7 @@ class CardInfo(Message, frozen=True):
 
 
 class Opened(Message, frozen=True):
-    """Reserved. What a replay must find again: `weights` = digest of the weight files, `steps` and `precision` as run."""
+    """Reserved. For replay: `weights` is a digest of the weight files, `steps` and `precision` are as run."""
 
     session: str
     card: CardInfo
