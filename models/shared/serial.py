@@ -1,0 +1,89 @@
+"""Loop states and carries <-> bytes: msgpack with arrays as one extension type; strict and versioned.
+
+    [ VERSION | type name | body ]      body: the struct as msgpack, arrays as Ext(ARRAY, [dtype, shape, bytes])
+
+A reader refuses another version, another type, unknown fields and arrays whose bytes do not fit their shape.
+"""
+
+from typing import Any, TypeVar, get_args
+
+import msgspec
+import numpy as np
+
+VERSION = 1
+ARRAY = 1
+DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64", "uint64")
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class SerialError(ValueError):
+    """Bytes that are not a state of the expected type and version."""
+
+
+class _ArrayBody(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class _Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    version: int
+    type: str
+    body: msgspec.Raw
+
+
+def dumps(value: msgspec.Struct) -> bytes:
+    """Bytes of a struct whose fields are msgspec types or numpy arrays of `DTYPES`."""
+    body = msgspec.msgpack.encode(value, enc_hook=_array_out)
+    return msgspec.msgpack.encode(_Envelope(VERSION, _name(type(value)), msgspec.Raw(body)))
+
+
+def loads(data: bytes, kind: type[T]) -> T:
+    """Inverse of `dumps`; raises `SerialError`. Arrays come back writable and own their memory."""
+    try:
+        envelope = msgspec.msgpack.decode(data, type=_Envelope)
+        if envelope.version != VERSION:
+            raise SerialError(f"state has version {envelope.version}, this program reads version {VERSION}")
+        if envelope.type != _name(kind):
+            raise SerialError(f"state is a '{envelope.type}', expected a '{_name(kind)}'")
+        return msgspec.msgpack.decode(envelope.body, type=kind, dec_hook=_array_in, ext_hook=_ext_in)
+    except msgspec.MsgspecError as error:
+        raise SerialError(f"not a '{_name(kind)}': {error}") from error
+
+
+def _name(kind: type) -> str:
+    return kind.__qualname__
+
+
+def _array_out(value: object) -> msgspec.msgpack.Ext:
+    if not isinstance(value, np.ndarray):
+        raise NotImplementedError(f"a state cannot hold a {type(value).__name__}")
+    if value.dtype.name not in DTYPES:
+        raise SerialError(f"a state cannot hold an array of {value.dtype.name}: {', '.join(DTYPES)}")
+    body = _ArrayBody(value.dtype.name, value.shape, np.ascontiguousarray(value).tobytes())
+    return msgspec.msgpack.Ext(ARRAY, msgspec.msgpack.encode(body))
+
+
+def _ext_in(code: int, data: memoryview) -> "np.ndarray[Any, Any]":
+    if code != ARRAY:
+        raise msgspec.ValidationError(f"unknown extension type {code}")
+    body = msgspec.msgpack.decode(data, type=_ArrayBody)
+    if body.dtype not in DTYPES or any(n < 0 for n in body.shape):
+        raise msgspec.ValidationError(f"array of {body.dtype} {body.shape} is not allowed")
+    dtype = np.dtype(body.dtype)
+    expected = int(np.prod(body.shape, dtype=np.int64)) * dtype.itemsize
+    if len(body.data) != expected:
+        raise msgspec.ValidationError(f"array {body.dtype} {body.shape} needs {expected} bytes, has {len(body.data)}")
+    return np.frombuffer(body.data, dtype).reshape(body.shape).copy()
+
+
+def _array_in(kind: Any, value: object) -> object:
+    """msgspec asks for every field whose type it does not know: an array must be of exactly the declared dtype."""
+    if not isinstance(value, np.ndarray):
+        raise msgspec.ValidationError(f"expected an array, got {type(value).__name__}")
+    _, dtype = get_args(kind)
+    (scalar,) = get_args(dtype)
+    if value.dtype.type is not scalar:
+        raise msgspec.ValidationError(f"expected an array of {scalar.__name__}, got {value.dtype.name}")
+    return value

@@ -1,0 +1,66 @@
+"""The toy card: a world of small integers whose every step shows in the result, for tests and for measuring transport.
+
+`ToySpec` sets what a step costs and how frames are paced; nothing else about the card can change.
+"""
+
+from dataclasses import dataclass
+
+from ..contract.cache import CacheSpec
+from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
+from ..contract.loop import StepKind
+from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+
+CHANNELS = 8
+WINDOW = 4
+WIDTH, HEIGHT, SCALE = 160, 96, 4
+
+
+@dataclass(frozen=True, slots=True)
+class ToySpec:
+    """`step_seconds`: what one batch of a denoise, commit or decode step takes, whatever its rows.
+
+    `sleeps`: the runtime spends that time on the device's thread; False where a fake device keeps virtual time.
+    """
+
+    step_seconds: float = 0.0
+    fps: int = 24
+    per_chunk: int = 1
+    sleeps: bool = True
+
+    def __post_init__(self) -> None:
+        if self.step_seconds < 0 or self.fps < 1 or self.per_chunk < 1:
+            raise ValueError(f"step_seconds >= 0, fps >= 1 and per_chunk >= 1 are needed, got {self}")
+
+
+RECIPE = RecipeSpec(
+    name="toy-1",
+    sampler="integer",
+    sigmas=((1.0,), (1.0, 0.5), (1.0, 0.67, 0.33), (1.0, 0.75, 0.5, 0.25)),
+    precisions=(Precision.INT,),
+    default=RuntimeChoice("integer", 2, Precision.INT),
+    parents=(),
+    data="none",
+    command="none: its arithmetic is written down, not trained",
+)
+
+
+def toy_card(spec: ToySpec) -> ModelCard:
+    return ModelCard(
+        name="toy",
+        version="1",
+        family="toy",
+        title="Toy: a ship of small integers",
+        components=(ComponentSpec("arithmetic", "transformer", 0, "", "Apache-2.0"),),
+        loops=(LoopSpec("chunk_rollout", (StepKind.DENOISE, StepKind.COMMIT, StepKind.DECODE)),),
+        recipe=RECIPE,
+        parity=Parity(exact=True, tolerance=0.0),
+        frame=FrameSpec(WIDTH, HEIGHT, SCALE, spec.fps, spec.per_chunk),
+        controls=(
+            Control("left", ("ArrowLeft", "KeyA")),
+            Control("right", ("ArrowRight", "KeyD")),
+            Control("up", ("ArrowUp", "KeyW")),
+            Control("down", ("ArrowDown", "KeyS")),
+        ),
+        cache=CacheSpec(ring=WINDOW + 1, bytes_per_entry=CHANNELS * 8),
+        suggestions=("a calm blue sea", "a red desert", "a green nebula", "violet dusk"),
+    )
