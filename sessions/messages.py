@@ -221,3 +221,19 @@ class Receipt(Message, frozen=True):
 
 
 ServerMessage = Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt
+
+
+# ---- lists ----------------------------------------------------------------------------------------------------------
+
+
+class RoomView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One room as GET /v1/rooms shows it."""
+
+    room: str
+    session: str
+    card: str
+    state: WorldState
+    viewers: int
+    driver: bool
+    epoch: int
+    chunk: int
