@@ -1,0 +1,19 @@
+"""What a room holds of one viewer: where its messages and frames go. The edge implements it; it must never block."""
+
+from typing import Protocol
+
+from ..engine.api import Frame
+from .messages import ServerMessage
+
+ENDS = frozenset({"taken_over", "room_closed"})
+"""Problem codes after which the connection is over: the sink delivers the problem and closes."""
+
+
+class Sink(Protocol):
+    """One viewer's connection. Messages sent before its channel is open are kept by the sink, in order."""
+
+    def send(self, message: ServerMessage) -> None: ...
+
+    def frame(self, frame: Frame, hold_us: int) -> None:
+        """`hold_us`: from the receipt of the frame's last input to the moment its chunk began."""
+        ...
