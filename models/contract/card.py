@@ -31,13 +31,17 @@ class LoopSpec:
 
 @dataclass(frozen=True, slots=True)
 class FrameSpec:
-    """Model frames are width x height, shown at `scale` times that; a chunk makes `per_chunk` of them."""
+    """Model frames are width x height, shown at `scale` times that; a chunk makes `per_chunk` of them.
+
+    `smooth`: enlarged with a bicubic filter; False keeps hard pixel edges.
+    """
 
     width: int
     height: int
     scale: int
     fps: int
     per_chunk: int
+    smooth: bool = True
 
 
 @dataclass(frozen=True, slots=True)
