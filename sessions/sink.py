@@ -1,4 +1,7 @@
-"""What a room holds of one viewer: where its messages and frames go. The edge implements it; it must never block."""
+"""Where a world's messages and frames go: a session tells its audience (the room), a room each viewer's sink.
+
+The edge implements `Sink`. Nothing here may ever block.
+"""
 
 from typing import Protocol
 
@@ -17,3 +20,13 @@ class Sink(Protocol):
     def frame(self, frame: Frame, hold_us: int) -> None:
         """`hold_us`: from the receipt of the frame's last input to the moment its chunk began."""
         ...
+
+
+class Audience(Protocol):
+    """Who watches a session: its room."""
+
+    def show(self, frame: Frame, hold_us: int) -> None: ...
+
+    def tell(self, message: ServerMessage) -> None: ...
+
+    def closed(self, reason: str) -> None: ...
