@@ -142,7 +142,7 @@ def _add_lists(app: FastAPI, edge: Edge, rooms: Entrance, door: Door) -> None:
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(exposition(edge, door), media_type=CONTENT_TYPE)
+        return Response(exposition(edge, rooms, door), media_type=CONTENT_TYPE)
 
     @app.get("/v1/cards")
     async def cards() -> Response:
@@ -159,7 +159,7 @@ def _add_lists(app: FastAPI, edge: Edge, rooms: Entrance, door: Door) -> None:
 
 def _named(room: str) -> None:
     if not valid_room(room):
-        raise ApiFault(400, "bad_room", "a room's name has 1 to 48 letters, digits, '-' or '_'")
+        raise ApiFault(400, "bad_room", "a room's name has 1 to 64 letters, digits, '-' or '_'")
 
 
 async def _body(request: Request) -> bytes:

@@ -9,8 +9,9 @@ import logging
 from aiortc import RTCConfiguration, RTCIceServer, RTCPeerConnection, RTCRtpTransceiver, RTCSessionDescription
 from aiortc.exceptions import InternalError, InvalidStateError, OperationError
 from aiortc.mediastreams import MediaStreamTrack
-from aiortc.rtcdtlstransport import RTCDtlsParameters, RTCDtlsTransport
+from aiortc.rtcdtlstransport import RTCDtlsTransport
 from aiortc.rtcrtpparameters import RTCRtpCodecParameters
+from aiortc.sdp import SessionDescription
 
 from ..clock import Clock
 from .ice import HostPolicy, confine
@@ -34,7 +35,6 @@ class ViewerConnection(RTCPeerConnection):
     """See the module docstring. `sender` exists once an offer has been taken."""
 
     sender: FanoutSender
-    _RTCPeerConnection__remoteDtls: dict[object, RTCDtlsParameters]  # private to RTCPeerConnection, read here
 
     def __init__(
         self,
@@ -54,9 +54,14 @@ class ViewerConnection(RTCPeerConnection):
 
     async def take_offer(self, sdp: str) -> None:
         """Read an offer; raises `BadOffer`. aiortc's parser signals nonsense by many exceptions, all the peer's."""
-        offer = RTCSessionDescription(sdp=without_unreachable(sdp), type="offer")
+        text = without_unreachable(sdp)
         try:
-            await self.setRemoteDescription(offer)
+            check_outline(SessionDescription.parse(text))
+            await self.setRemoteDescription(RTCSessionDescription(sdp=text, type="offer"))
+            self._answerable()
+            await self.createAnswer()
+        except BadOffer:
+            raise
         except OperationError:
             raise BadOffer("no_h264", "the offer has no H.264 constrained baseline in packetization mode 1") from None
         except InternalError as error:
@@ -71,12 +76,13 @@ class ViewerConnection(RTCPeerConnection):
             InvalidStateError,
         ) as error:
             raise BadOffer("bad_sdp", f"the offer is no valid SDP ({type(error).__name__})") from None
+
+    def _answerable(self) -> None:
+        """Settle what we would answer; raises `BadOffer`."""
         if self._video.mid is None:
             raise BadOffer("no_video", "the offer has no video section to receive on")
         if self._video._offerDirection not in ("sendonly", "sendrecv"):
             raise BadOffer("no_video", "the offer does not want to receive video")
-        if not all(parameters.fingerprints for parameters in self._RTCPeerConnection__remoteDtls.values()):
-            raise BadOffer("bad_sdp", "the offer has no DTLS fingerprint")
         self._video._codecs = h264_only(self._video._codecs)
         for transceiver in self.getTransceivers():
             if transceiver is not self._video:
@@ -88,11 +94,13 @@ class ViewerConnection(RTCPeerConnection):
         return self.localDescription.sdp
 
     async def end(self) -> None:
-        """Close, for good and within two seconds."""
+        """Close, for good and within two seconds; a connection that cannot be closed is left to the collector."""
         try:
             await asyncio.wait_for(self.close(), CLOSE_TIMEOUT)
         except TimeoutError:
             log.warning("a connection did not close within %.0f s and was left", CLOSE_TIMEOUT)
+        except Exception:
+            log.exception("a connection failed to close and was left")
 
     def heard(self) -> int:
         """Datagrams received so far: growth is the sign of life that every kind of viewer gives."""
@@ -118,6 +126,23 @@ class ViewerConnection(RTCPeerConnection):
         transport: RTCDtlsTransport = super()._RTCPeerConnection__createDtlsTransport()  # type: ignore[misc]
         confine(transport.transport.iceGatherer._connection, self._policy, self._viewer_is_local)
         return transport
+
+
+def check_outline(offer: SessionDescription) -> None:
+    """What aiortc takes for granted and breaks half-way without; raises `BadOffer`."""
+    mids = [media.rtp.muxId for media in offer.media]
+    kinds = [media.kind for media in offer.media]
+    if not offer.media or len(offer.media) > 8:
+        raise BadOffer("bad_sdp", f"the offer has {len(offer.media)} media sections, 1 to 8 are read")
+    if "" in mids or len(set(mids)) < len(mids):
+        raise BadOffer("bad_sdp", "the offer's media sections have no distinct mids")
+    if kinds.count("application") > 1 or any(kind not in ("audio", "video", "application") for kind in kinds):
+        raise BadOffer("bad_sdp", "the offer has a media section that no viewer needs")
+    bundled = [mid for group in offer.group if group.semantic == "BUNDLE" for mid in group.items]
+    if sorted(map(str, bundled)) != sorted(mids):
+        raise BadOffer("bad_sdp", "the offer's BUNDLE group does not name all of its media sections")
+    if not all(media.dtls is not None and media.dtls.fingerprints for media in offer.media):
+        raise BadOffer("bad_sdp", "the offer has a media section without a DTLS fingerprint")
 
 
 def h264_only(codecs: list[RTCRtpCodecParameters]) -> list[RTCRtpCodecParameters]:

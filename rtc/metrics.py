@@ -1,6 +1,7 @@
 """/metrics: what the edge and the engine count, read at the moment of the scrape. Keeps no numbers of its own."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -9,41 +10,44 @@ from prometheus_client.registry import Collector
 
 from ..engine.api import Capacity, Door
 from .edge import Edge
+from .seats import Entrance
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
-EDGE_COUNTERS = {
-    "viewers": "viewers_joined: connections answered since the start",
-    "frames": "frames_sent: frames sent, counted once per viewer",
-    "packets": "rtp_packets: RTP packets sent",
-    "octets": "rtp_bytes: RTP payload bytes sent",
-    "frames_skipped": "frames_skipped: frames a viewer was passed over for (waiting for a key frame, full socket)",
-    "plis": "pli: picture loss indications received",
-    "nacks": "nack: packets reported lost",
-    "retransmitted": "retransmitted: packets sent again",
-    "malformed": "malformed: messages that could not be read",
-    "messages_dropped": "messages_dropped: control messages that no open channel could take",
-    "receipts_dropped": "receipts_dropped: receipts dropped for a full channel",
-    "keys_requested": "key_requests: key frames asked of encoders after coalescing",
+ABOUT_EDGE = {
+    "viewers": "connections answered",
+    "frames": "frames sent, counted once per viewer",
+    "packets": "RTP packets sent",
+    "octets": "RTP payload bytes sent",
+    "frames_skipped": "frames a viewer was passed over for (waiting for a key frame, full socket)",
+    "plis": "picture loss indications received",
+    "nacks": "packets reported lost",
+    "retransmitted": "packets sent again",
+    "malformed": "messages that could not be read",
+    "messages_dropped": "control messages that no open channel could take",
+    "receipts_dropped": "receipts dropped for a full channel",
+    "keys_requested": "key frames asked of encoders after coalescing",
 }
+ROOMS_GAUGES = ("rooms", "participants")
 
 
 class EdgeCollector(Collector):
     """See the module docstring."""
 
-    def __init__(self, edge: Edge, door: Door) -> None:
+    def __init__(self, edge: Edge, rooms: Entrance, door: Door) -> None:
         self._edge = edge
+        self._rooms = rooms
         self._door = door
 
     def collect(self) -> Iterator[Metric]:
         yield from self._of_edge()
+        yield from self._of_rooms()
         for capacity in self._door.capacity():
             yield from _of_card(capacity)
 
     def _of_edge(self) -> Iterator[Metric]:
         streams = self._edge.streams()
         yield GaugeMetricFamily("worldroom_viewers", "viewers connected now", value=self._edge.viewers)
-        yield GaugeMetricFamily("worldroom_rooms", "rooms with viewers", value=len(streams))
         target = GaugeMetricFamily("worldroom_bitrate_target_kbps", "encoder target", labels=("room",))
         sent = GaugeMetricFamily("worldroom_bitrate_sent_kbps", "video encoded in the last second", labels=("room",))
         for room, fanout in streams.items():
@@ -51,24 +55,16 @@ class EdgeCollector(Collector):
             sent.add_metric((room,), fanout.sent_kbps)
         yield target
         yield sent
-        totals = self._edge.totals()
-        values = {
-            "viewers": totals.viewers,
-            "frames": totals.frames,
-            "packets": totals.packets,
-            "octets": totals.octets,
-            "frames_skipped": totals.frames_skipped,
-            "plis": totals.plis,
-            "nacks": totals.nacks,
-            "retransmitted": totals.retransmitted,
-            "malformed": totals.malformed,
-            "messages_dropped": totals.messages_dropped,
-            "receipts_dropped": totals.receipts_dropped,
-            "keys_requested": totals.keys_requested,
-        }
-        for field, text in EDGE_COUNTERS.items():
-            name, _, about = text.partition(": ")
-            yield CounterMetricFamily(f"worldroom_{name}", about, value=values[field])
+        for name, total in asdict(self._edge.totals()).items():
+            yield CounterMetricFamily(f"worldroom_edge_{name}", ABOUT_EDGE[name], value=total)
+
+    def _of_rooms(self) -> Iterator[Metric]:
+        for name, count in asdict(self._rooms.counters()).items():
+            about = name.replace("_", " ")
+            if name in ROOMS_GAUGES:
+                yield GaugeMetricFamily(f"worldroom_{name}", f"{about} now", value=count)
+            else:
+                yield CounterMetricFamily(f"worldroom_rooms_{name}", f"{about} in all rooms", value=count)
 
 
 def _of_card(capacity: Capacity) -> Iterator[Metric]:
@@ -97,7 +93,7 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         yield counter
 
 
-def exposition(edge: Edge, door: Door) -> bytes:
+def exposition(edge: Edge, rooms: Entrance, door: Door) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(EdgeCollector(edge, door))
+    registry.register(EdgeCollector(edge, rooms, door))
     return generate_latest(registry)

@@ -68,11 +68,15 @@ class Viewer:
         self._estimate: int | None = None
         self._heard_count = 0
         self._heard_at = clock.now()
-        self._deadline = clock.now() + CONNECT_TIMEOUT
+        self._deadline = float("inf")
 
     def seated(self, seat: Seat) -> None:
-        """The room has taken this viewer in."""
+        """The room has taken this viewer in; from now on it has ten seconds to connect."""
+        if self._left:
+            seat.leave()
+            return
         self._seat = seat
+        self._deadline = self._clock.now() + CONNECT_TIMEOUT
 
     @property
     def connected(self) -> bool:

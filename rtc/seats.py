@@ -4,6 +4,7 @@ own making."""
 from typing import Protocol
 
 from ..engine.api import Refused
+from ..sessions.counters import RoomsCounters
 from ..sessions.messages import ClientMessage, Role, RoomView
 from ..sessions.sink import Sink
 
@@ -34,3 +35,5 @@ class Entrance(Protocol):
     async def join(self, room: str, sink: Sink, token: str | None, want_role: Role | None) -> Seat | Refused: ...
 
     def views(self) -> tuple[RoomView, ...]: ...
+
+    def counters(self) -> RoomsCounters: ...

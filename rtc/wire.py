@@ -203,9 +203,9 @@ def decode_body(data: bytes) -> Offer:
 
 
 def valid_room(name: str) -> bool:
-    """Letters, digits, '-' and '_', at most 48 characters, starting with a letter or digit."""
+    """Letters, digits, '-' and '_', at most 64 characters, starting with a letter or digit."""
     alphabet = all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in name)
-    return 0 < len(name) <= 48 and alphabet and name[0].isalnum()
+    return 0 < len(name) <= 64 and alphabet and name[0].isalnum()
 
 
 def _sized(data: str | bytes) -> bytes:

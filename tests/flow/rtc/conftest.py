@@ -15,6 +15,7 @@ import uvicorn
 from worldroom.engine import api
 from worldroom.rtc.app import create_app
 from worldroom.rtc.edge import Edge, EdgeSpec
+from worldroom.sessions.counters import RoomsCounters
 from worldroom.sessions.messages import (
     Accepted,
     ClientMessage,
@@ -191,6 +192,9 @@ class FakeRooms:
 
     def views(self) -> tuple[RoomView, ...]:
         return ()
+
+    def counters(self) -> RoomsCounters:
+        return RoomsCounters(rooms=1)
 
 
 class FakeDoor:
