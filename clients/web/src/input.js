@@ -25,8 +25,9 @@ export class Keys {
     this.held = new Set();
     /** @type {KeyEdge[]} */
     this.edges = [];
+    this.unsaid = false;
     this.changed_ms = -Infinity;
-    this.sent_ms = -Infinity;
+    this.sent_ms = 0;
   }
 
   /** A new connection: the server counts from 1 again. */
@@ -48,6 +49,7 @@ export class Keys {
     this.seq += 1;
     this.edges.push({ seq: this.seq, key, down });
     if (this.edges.length > EDGES) this.edges.shift();
+    this.unsaid = true;
     this.changed_ms = now_ms;
     return this.seq;
   }
@@ -68,6 +70,7 @@ export class Keys {
    * @returns {Input}
    */
   message(now_ms) {
+    this.unsaid = false;
     this.sent_ms = now_ms;
     return {
       type: 'input',
@@ -84,7 +87,7 @@ export class Keys {
    * @param {number} now_ms
    */
   due(now_ms) {
-    if (this.changed_ms > this.sent_ms) return 0;
+    if (this.unsaid) return 0;
     const burst = this.sent_ms + RESEND_MS;
     if (burst <= this.changed_ms + BURST_MS) return Math.max(0, burst - now_ms);
     if (this.held.size > 0) return Math.max(0, this.sent_ms + HOLD_MS - now_ms);

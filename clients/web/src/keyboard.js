@@ -26,10 +26,10 @@ export function listenToKeyboard({ steers, press, release }) {
   });
 }
 
-/** @param {EventTarget | null} target */
+/** Whether keys belong to this element: a text field, or a choice that was reached by keyboard. @param {EventTarget | null} target */
 export function isTyping(target) {
-  if (target instanceof HTMLInputElement) return target.type === 'text';
-  return target instanceof HTMLTextAreaElement;
+  if (!(target instanceof HTMLInputElement)) return false;
+  return target.type === 'text' || target.matches(':focus-visible');
 }
 
 /**

@@ -90,6 +90,11 @@ export class Latency {
     return null;
   }
 
+  /** The world stopped or began anew: an answer to these presses would measure that and not the way. */
+  forgetPresses() {
+    this.presses.clear();
+  }
+
   /** Forget what waits to be joined: a new connection numbers its frames anew. Samples stay. */
   restart() {
     this.presses.clear();

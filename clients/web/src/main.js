@@ -93,7 +93,12 @@ const room = new Room({
   name: roomName,
   role: query.has('watch') ? 'spectator' : null,
   place,
-  on: { link: showLink, message: hear, track: (track) => void picture.show(track) },
+  on: {
+    link: showLink,
+    message: hear,
+    track: (track) => void picture.show(track),
+    closing: () => picture.freeze(element('still', HTMLCanvasElement)),
+  },
 });
 
 // ---- steering -------------------------------------------------------------------------------------------------------
@@ -103,7 +108,7 @@ function press(key, down, at_ms) {
   if (!world.drives && down) return;
   const seq = held.set(key, down, performance.now());
   if (seq === 0) return;
-  latency.pressed(seq, at_ms);
+  if (world.state === 'running') latency.pressed(seq, at_ms);
   overlay.pressed(held.held);
   sendInput();
 }
@@ -154,6 +159,7 @@ function hear(message) {
       return toast(message.detail);
     case 'statechanged':
       world.epoch = message.epoch;
+      latency.forgetPresses();
       return showWorld(message.state);
     case 'promptchanged':
       return promptBox.changed(message.text);

@@ -35,8 +35,12 @@ export class Refusal extends Error {
 }
 
 export class Peer {
-  /** @param {(message: ServerMessage) => void} onMessage */
-  constructor(onMessage) {
+  /**
+   * @param {(message: ServerMessage) => void} onMessage
+   * @param {() => void} onClosing called while the last picture can still be taken from the track
+   */
+  constructor(onMessage, onClosing) {
+    this.onClosing = onClosing;
     this.pc = new RTCPeerConnection({ iceServers: [] });
     const lossy = { ordered: false, maxRetransmits: 0 };
     /** @type {Record<ChannelName, RTCDataChannel>} */
@@ -92,6 +96,7 @@ export class Peer {
     if (this.closed) return;
     this.closed = true;
     clearInterval(this.watchdog);
+    this.onClosing();
     this.pc.close();
     this.end(reason);
   }
@@ -119,18 +124,19 @@ export class Peer {
 /**
  * Offer, answer, channels open, welcome received. Rejects with a Refusal, or an Error when the server is not there.
  * @param {Wish} wish
- * @param {(message: ServerMessage) => void} onMessage
- * @param {(track: MediaStreamTrack, receiver: RTCRtpReceiver) => void} onTrack
+ * @param {{
+ *   message: (message: ServerMessage) => void, track: (track: MediaStreamTrack) => void, closing: () => void,
+ * }} on
  * @returns {Promise<Peer>}
  */
-export async function openPeer(wish, onMessage, onTrack) {
-  const peer = new Peer(onMessage);
+export async function openPeer(wish, on) {
+  const peer = new Peer(on.message, on.closing);
   peer.heard_ms += OPEN_TIMEOUT_MS - SILENCE_MS;
   try {
     const transceiver = peer.pc.addTransceiver('video', { direction: 'recvonly' });
     preferH264(transceiver);
     if ('jitterBufferTarget' in transceiver.receiver) transceiver.receiver.jitterBufferTarget = 0;
-    peer.pc.ontrack = (event) => onTrack(event.track, event.receiver);
+    peer.pc.ontrack = (event) => on.track(event.track);
     await peer.pc.setLocalDescription();
     const answer = await offer(wish, /** @type {RTCSessionDescription} */ (peer.pc.localDescription).sdp);
     peer.token = answer.token;

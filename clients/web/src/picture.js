@@ -18,6 +18,15 @@ export class Picture {
     if (this.tells) this.#watch();
   }
 
+  /** Keep the present frame in a canvas under the video: a lost track turns black. @param {HTMLCanvasElement} still */
+  freeze(still) {
+    const { videoWidth, videoHeight } = this.video;
+    if (videoWidth === 0) return;
+    still.width = videoWidth;
+    still.height = videoHeight;
+    still.getContext('2d')?.drawImage(this.video, 0, 0);
+  }
+
   /** @param {MediaStreamTrack} track */
   async show(track) {
     this.video.srcObject = new MediaStream([track]);

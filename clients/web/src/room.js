@@ -23,7 +23,8 @@ import { Refusal, openPeer, support } from './peer.js';
  * @typedef {{
  *   link: (link: Link) => void,
  *   message: (message: ServerMessage) => void,
- *   track: (track: MediaStreamTrack, receiver: RTCRtpReceiver) => void,
+ *   track: (track: MediaStreamTrack) => void,
+ *   closing: () => void,
  * }} RoomEvents
  */
 /** A steer before it has an id. @typedef {import('./messages.js').Prompt
@@ -102,7 +103,7 @@ export class Room {
     while (this.running) {
       if (failures === 0) this.on.link({ phase: 'connecting' });
       try {
-        const peer = await openPeer(this.#wish(), (message) => this.#hear(message), this.on.track);
+        const peer = await openPeer(this.#wish(), { ...this.on, message: (message) => this.#hear(message) });
         if (!this.running) return peer.close('stopped');
         failures = 0;
         this.peer = peer;
