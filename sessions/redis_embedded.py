@@ -108,7 +108,8 @@ class EmbeddedRedis:
         path = self._dir / "valkey.conf"
         path.write_text(
             f'port 0\nunixsocket "{self.socket}"\nunixsocketperm 700\ndir "{self._dir}"\nsave ""\n'
-            "appendonly yes\nappendfsync always\ndaemonize no\nloglevel warning\n"
+            "appendonly yes\nappendfsync always\ndaemonize no\nset-proc-title no\n"
+            "loglevel warning\n"
         )
         return path
 
@@ -146,8 +147,13 @@ class EmbeddedRedis:
             pid = int(self._pidfile.read_text())
         except (FileNotFoundError, ValueError):
             return
-        if str(self._dir / "valkey.conf") in _command_line(pid):
+        config = str(self._dir / "valkey.conf")
+        if config in _command_line(pid):
             os.kill(pid, signal.SIGKILL)
+            for _ in range(500):
+                if config not in _command_line(pid):
+                    break
+                time.sleep(0.01)
         self._pidfile.unlink(missing_ok=True)
 
 
