@@ -14,7 +14,10 @@ export class Picture {
     this.video = video;
     this.on = on;
     this.tells = 'requestVideoFrameCallback' in video;
-    video.addEventListener('loadeddata', () => video.classList.add('playing'));
+    video.addEventListener('loadeddata', () => {
+      video.classList.add('playing');
+      performance.mark('picture');
+    });
     if (this.tells) this.#watch();
   }
 
