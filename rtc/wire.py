@@ -95,8 +95,11 @@ class Channel(StrEnum):
     RECEIPTS = "receipts"
 
 
-_ON_CONTROL = (Prompt, PauseWorld, ResumeWorld, ResetWorld, Feedback, PassWheel, Shown, Ping)
-_ON_INPUT = (Input, Shown, Ping)
+CLIENT_TYPES: dict[Channel, tuple[type[msgspec.Struct], ...]] = {
+    Channel.CONTROL: (Prompt, PauseWorld, ResumeWorld, ResetWorld, Feedback, PassWheel, Shown, Ping),
+    Channel.INPUT: (Input, Shown, Ping),
+    Channel.RECEIPTS: (),
+}
 
 
 class WireError(ValueError):
@@ -167,8 +170,7 @@ def decode_client(data: str | bytes, channel: Channel) -> ClientMessage:
         raise WireError("invalid", str(error), _id_of(raw)) from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise WireError("not_json", str(error)) from None
-    allowed = {Channel.CONTROL: _ON_CONTROL, Channel.INPUT: _ON_INPUT, Channel.RECEIPTS: ()}[channel]
-    if not isinstance(message, allowed):
+    if not isinstance(message, CLIENT_TYPES[channel]):
         name = type(message).__name__.lower()
         raise WireError("wrong_channel", f"'{name}' does not travel on '{channel}'", _id_of(raw))
     return message
