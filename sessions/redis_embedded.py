@@ -9,6 +9,7 @@ import hashlib
 import os
 import platform
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -56,8 +57,8 @@ class EmbeddedRedis:
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def start(self, timeout_s: float = 10.0) -> None:
-        """Start and wait until the socket is there; a server left over from a killed process is ended first.
+    def start(self, timeout_s: float = 60.0) -> None:
+        """Start and wait until it answers; a server left over from a killed process is ended first.
 
         Must be called on the main thread: the kernel ties the server's life to the thread that starts it.
         """
@@ -65,7 +66,7 @@ class EmbeddedRedis:
         self._lock()
         self._end_leftover()
         self._launch()
-        self._wait(timeout_s)
+        self.wait_ready(timeout_s)
 
     def revive(self) -> None:
         """Start the server again if it has died; returns at once, the socket follows shortly."""
@@ -113,7 +114,8 @@ class EmbeddedRedis:
         )
         return path
 
-    def _wait(self, timeout_s: float) -> None:
+    def wait_ready(self, timeout_s: float = 60.0) -> None:
+        """Block until the server takes commands; raises `RedisUnreachable` when it ends or the time is up."""
         process = self._process
         assert process is not None
         attempts = max(1, round(timeout_s / 0.01))
@@ -121,11 +123,22 @@ class EmbeddedRedis:
             if process.poll() is not None:
                 log = self._dir / "valkey.log"
                 raise RedisUnreachable(f"the embedded Redis ended with code {process.returncode} at start: see {log}")
-            if self.socket.exists():
+            if self._answers():
                 return
             time.sleep(0.01)
         self.stop()
         raise RedisUnreachable(f"the embedded Redis in {self._dir} did not start within {timeout_s:g} s")
+
+    def _answers(self) -> bool:
+        """True once the server has loaded its file and takes commands; the socket file alone says nothing yet."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(1.0)
+            try:
+                probe.connect(str(self.socket))
+                probe.sendall(b"PING\r\n")
+                return probe.recv(64).startswith(b"+PONG")
+            except OSError:
+                return False
 
     def _lock(self) -> None:
         """Hold the directory; the kernel lets go of it when this process ends, however it ends."""

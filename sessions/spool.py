@@ -5,6 +5,7 @@
 Read from the front while it is drained; emptied once everything is in Redis. Blocking: called off the event loop.
 """
 
+import fcntl
 import os
 import struct
 import threading
@@ -26,12 +27,21 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     body: bytes
 
 
+class SpoolTaken(OSError):
+    """One clear line for the person who started a second server."""
+
+
 class Spool:
-    """One file, opened for append; `size` and `drained` are offsets into it."""
+    """One file, held by one process, opened for append; `size` and `drained` are offsets into it."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - lives as long as the journal
+        try:
+            fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise SpoolTaken(f"another Worldroom server spools to {path}; give this one its own data folder") from error
         self._lock = threading.Lock()
         self.drained = 0
         self.size = self._whole_length()

@@ -93,6 +93,7 @@ async def test_killing_redis_in_mid_stream_loses_and_doubles_nothing(redis: Embe
     counters = journal.counters()
     assert counters.outages >= 1 and counters.spooled > 0 and counters.dropped == 0
     if counters.spool_bytes:  # closed before the revived server answered: the next process drains the spool
+        redis.wait_ready()
         await (await _reopened(redis, tmp_path)).close()
     assert await chunks_in(redis, "one") == numbered(600)
     assert await chunks_in(redis, "two") == numbered(600)
@@ -116,8 +117,7 @@ async def test_a_spool_left_by_an_earlier_process_is_drained_first(redis: Embedd
     assert journal.counters().spool_bytes > 0
     redis._process.wait()  # type: ignore[union-attr]
     redis.revive()
-    while not redis.socket.exists():  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
+    redis.wait_ready()
     await (await _reopened(redis, tmp_path)).close()
     assert await chunks_in(redis, "s") == numbered(100)
     await streams.close()

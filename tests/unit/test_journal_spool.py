@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from worldroom.sessions.spool import Entry, Spool
+from worldroom.sessions.spool import Entry, Spool, SpoolTaken
 
 
 def entry(number: int) -> Entry:
@@ -42,3 +42,11 @@ def test_a_torn_last_record_is_cut_off_at_the_next_start(tmp_path: Path, torn: i
     assert again.peek(10)[0] == [entry(1)]
     again.append([entry(3)])
     assert again.peek(10)[0] == [entry(1), entry(3)]
+
+
+def test_two_servers_never_share_a_spool(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "journal.spool")
+    with pytest.raises(SpoolTaken, match="another Worldroom server spools to"):
+        Spool(tmp_path / "journal.spool")
+    spool.close()
+    Spool(tmp_path / "journal.spool").close()
