@@ -31,9 +31,21 @@ class Prompting:
         """The world has no prompt yet, but is about to get one."""
         return self.memory.number == 0 and self.memory.waiting > 0
 
-    def ask(self, text: str, transition: Transition, seconds: float, fps: int, participant: str) -> int:
-        """Ask the engine for the embedding of a new version; its number."""
-        version = self.memory.ask(text, transition, seconds, fps)
+    def ask(
+        self,
+        text: str,
+        transition: Transition,
+        frames: int,
+        participant: str = "",
+        steer: Steer | None = None,
+    ) -> None:
+        """Ask the engine for the embedding of a new version; `steer` is told when it takes effect.
+
+        The engine may answer within the call.
+        """
+        version = self.memory.ask(text, transition, frames)
+        if steer is not None:
+            self._steers[version.number] = steer
         self._record(
             events.PromptAsked(
                 participant=participant,
@@ -44,11 +56,6 @@ class Prompting:
             )
         )
         self._door.post(api.EncodePrompt(session=self._session, version=version.number, text=text))
-        return version.number
-
-    def expect(self, number: int, steer: Steer) -> None:
-        """Who is to be told when this version takes effect."""
-        self._steers[number] = steer
 
     def encoded(self, event: api.PromptEncoded) -> tuple[PromptVersion | None, Steer | None]:
         """The version that the world turns to (None: a newer one is there already) and who asked for it."""

@@ -57,11 +57,10 @@ class PromptMemory:
         """The last versions that took effect, oldest first."""
         return tuple(self._versions)
 
-    def ask(self, text: str, transition: Transition, seconds: float, fps: int) -> PromptVersion:
-        """A new version that waits for its embedding."""
+    def ask(self, text: str, transition: Transition, frames: int) -> PromptVersion:
+        """A new version that waits for its embedding; a blend takes `frames`, a cut none."""
         self._last += 1
-        frames = round(seconds * fps) if transition is Transition.BLEND else 0
-        version = PromptVersion(self._last, text, transition, frames)
+        version = PromptVersion(self._last, text, transition, frames if transition is Transition.BLEND else 0)
         self._waiting[version.number] = version
         return version
 

@@ -5,11 +5,15 @@ replay(): Script -> Replayed        the same chunks in a new session, chunk by c
 """
 
 import asyncio
-from collections.abc import AsyncIterable
+from collections import deque
+from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass
 
 from ..engine import api
 from . import events
+
+ENCODED_KEPT = 16
+"""Embeddings that are taken as still held by the engine; it holds 32 per session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,10 @@ class EpochScript:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a session did. `texts`: by prompt version."""
+    """What a session did. `texts`: every prompt by its embedding key."""
 
     opened: events.Opened
-    texts: tuple[tuple[int, str], ...]
+    texts: Mapping[str, str]
     epochs: tuple[EpochScript, ...]
 
 
@@ -59,7 +63,8 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     """The script in a session's events; raises `ReplayError` when the session was never opened."""
     opened: events.Opened | None = None
     seeds: dict[int, int] = {}
-    texts: dict[int, str] = {}
+    asked: dict[int, str] = {}
+    texts: dict[str, str] = {}
     begun: dict[tuple[int, int], api.Conditions] = {}
     done: dict[int, list[CommittedChunk]] = {}
     async for event in journal:
@@ -70,7 +75,9 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
             case events.EpochStarted():
                 seeds[event.epoch] = event.seed
             case events.PromptAsked():
-                texts[event.number] = event.text
+                asked[event.number] = event.text
+            case events.PromptEncoded():
+                texts[event.key] = asked[event.number]
             case events.ChunkBegun():
                 begun[event.conditions.epoch, event.chunk] = event.conditions
             case events.ChunkDone():
@@ -81,7 +88,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     if opened is None:
         raise ReplayError("this journal does not hold the opening of a session")
     epochs = tuple(EpochScript(epoch, seed, tuple(done.get(epoch, ()))) for epoch, seed in sorted(seeds.items()))
-    return Script(opened, tuple(sorted(texts.items())), epochs)
+    return Script(opened, texts, epochs)
 
 
 async def replay(door: api.Door, script: Script, session: str) -> Replayed:
@@ -107,63 +114,71 @@ async def replay(door: api.Door, script: Script, session: str) -> Replayed:
                 f"recorded with weights '{opened.weights}', {opened.steps} steps, {opened.precision}; this server has "
                 f"'{answer.weights}', {answer.steps} steps, {answer.precision}"
             )
-        return await _play(door, script, session, inbox)
+        return await _Player(door, session, script, inbox).play()
     finally:
         door.post(api.Close(session=session))
 
 
-async def _play(door: api.Door, script: Script, session: str, inbox: "asyncio.Queue[api.Event]") -> Replayed:
-    due = await _encode_prompts(door, script, session, inbox)
-    mismatches: list[Mismatch] = []
-    chunks = 0
-    for epoch in script.epochs:
-        if epoch.epoch > 0:
-            door.post(api.Supersede(session=session, epoch=epoch.epoch, restart=True, seed=epoch.seed))
-            due = None
-        for recorded in epoch.chunks:
-            while due != recorded.chunk:
-                event = await inbox.get()
-                due = event.chunk if isinstance(event, api.ChunkDue) else due
-                _stop_at_fault(event)
-            door.post(api.Begin(session=session, chunk=recorded.chunk, conditions=recorded.conditions))
-            due = None
-            digest = await _digest(inbox, epoch.epoch, recorded.chunk)
-            chunks += 1
-            if digest != recorded.digest:
-                mismatches.append(Mismatch(epoch.epoch, recorded.chunk, recorded.digest, digest))
-    return Replayed(chunks, tuple(mismatches))
+class _Player:
+    """One replay: posts what the journal says and waits for what the engine says."""
 
+    def __init__(self, door: api.Door, session: str, script: Script, inbox: "asyncio.Queue[api.Event]") -> None:
+        self._door = door
+        self._session = session
+        self._script = script
+        self._inbox = inbox
+        self._due: int | None = None
+        self._encoded: deque[str] = deque(maxlen=ENCODED_KEPT)
+        self._version = 0
 
-async def _encode_prompts(
-    door: api.Door, script: Script, session: str, inbox: "asyncio.Queue[api.Event]"
-) -> int | None:
-    """Have every prompt's embedding ready; the chunk that fell due meanwhile."""
-    due: int | None = None
-    missing = {number for number, _ in script.texts}
-    for number, text in script.texts:
-        door.post(api.EncodePrompt(session=session, version=number, text=text))
-    while missing:
-        event = await inbox.get()
-        match event:
-            case api.PromptEncoded():
-                missing.discard(event.version)
-            case api.Fault():
-                missing.discard(event.prompt_version)  # it failed then as well, or its chunk will not match
-            case api.ChunkDue():
-                due = event.chunk
-            case _:
-                pass
-    return due
+    async def play(self) -> Replayed:
+        mismatches: list[Mismatch] = []
+        chunks = 0
+        for epoch in self._script.epochs:
+            if epoch.epoch > 0:
+                self._due = None
+                again = api.Supersede(session=self._session, epoch=epoch.epoch, restart=True, seed=epoch.seed)
+                self._door.post(again)
+            for recorded in epoch.chunks:
+                digest = await self._chunk(recorded)
+                chunks += 1
+                if digest != recorded.digest:
+                    mismatches.append(Mismatch(epoch.epoch, recorded.chunk, recorded.digest, digest))
+        return Replayed(chunks, tuple(mismatches))
 
+    async def _chunk(self, recorded: CommittedChunk) -> str:
+        for share in recorded.conditions.prompts:
+            if share.key not in self._encoded:
+                await self._encode(share.key)
+        while self._due != recorded.chunk:
+            await self._event()
+        self._due = None
+        begin = api.Begin(session=self._session, chunk=recorded.chunk, conditions=recorded.conditions)
+        self._door.post(begin)
+        while True:
+            event = await self._event()
+            if isinstance(event, api.ChunkDone) and event.chunk == recorded.chunk:
+                return event.digest
 
-async def _digest(inbox: "asyncio.Queue[api.Event]", epoch: int, chunk: int) -> str:
-    while True:
-        event = await inbox.get()
-        _stop_at_fault(event)
-        if isinstance(event, api.ChunkDone) and (event.epoch, event.chunk) == (epoch, chunk):
-            return event.digest
+    async def _encode(self, key: str) -> None:
+        """Have the embedding of a prompt ready; the engine keeps the most recent ones."""
+        text = self._script.texts.get(key)
+        if text is None:
+            raise ReplayError(f"the journal has no text for the prompt with key {key}")
+        self._version += 1
+        self._encoded.append(key)
+        self._door.post(api.EncodePrompt(session=self._session, version=self._version, text=text))
+        while True:
+            event = await self._event()
+            if isinstance(event, api.PromptEncoded) and event.version == self._version:
+                if event.key != key:
+                    raise ReplayError("this server's text encoder differs: a prompt has another key here")
+                return
 
-
-def _stop_at_fault(event: api.Event) -> None:
-    if isinstance(event, api.Fault):
-        raise ReplayError(f"the engine failed during replay: {event.code}: {event.detail}")
+    async def _event(self) -> api.Event:
+        event = await self._inbox.get()
+        if isinstance(event, api.Fault):
+            raise ReplayError(f"the engine failed during replay: {event.code}: {event.detail}")
+        if isinstance(event, api.ChunkDue):
+            self._due = event.chunk
+        return event

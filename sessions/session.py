@@ -104,7 +104,7 @@ class Session:
         self._move(Cause.OPENED)
         text = spec.prompt if spec.prompt is not None else next(iter(card.suggestions), None)
         if text is not None:
-            self.prompting.ask(text, messages.Transition.CUT, 0.0, card.fps, participant="")
+            self.prompting.ask(text, messages.Transition.CUT, frames=0)
         self._begin_when_prompted(self._due)
         return None
 
@@ -155,14 +155,13 @@ class Session:
         self._inbox = inbox
 
     def prompt(self, message: messages.Prompt, participant: str, reply: Reply) -> None:
-        prompting, fps = self.prompting, self._opened().fps
-        if prompting.full:
+        if self.prompting.full:
             reply(messages.Problem(code="busy", detail="too many prompts wait to be encoded", id=message.id))
             return
-        version = prompting.ask(message.text, message.transition, message.seconds, fps, participant)
-        prompting.expect(version, Steer(message.id, reply))
         self._counters.prompts += 1
         reply(messages.Accepted(id=message.id))
+        frames = round(message.seconds * self._opened().fps)
+        self.prompting.ask(message.text, message.transition, frames, participant, Steer(message.id, reply))
 
     def pause(self, message: messages.PauseWorld, reply: Reply) -> None:
         if not may(self.state, Cause.PAUSE):
@@ -239,23 +238,25 @@ class Session:
             self._begin(chunk)
 
     def _begin(self, chunk: int) -> None:
-        card = self._opened()
+        card, epoch = self._opened(), self.epoch
         self._due = None
+        self._flights.cancelled(epoch, chunk, same_world=True)  # begun before and failed: it begins again
         inbox = self._inbox
         sample = inbox.sample() if inbox is not None else _released(len(card.controls))
         conditions = api.Conditions(
-            epoch=self.epoch,
+            epoch=epoch,
             controls=sample.controls,
             pointer=sample.pointer,
             prompts=self.prompts.take(card.frames_per_chunk),
             prompt_version=self.prompts.number,
             input_seq=sample.seq,
         )
-        self._door.post(api.Begin(session=self.spec.name, chunk=chunk, conditions=conditions))
-        self._flights.begin(self.epoch, chunk, inbox, sample)
+        self._flights.begin(epoch, chunk, inbox, sample)
         self.next_chunk = chunk + 1
         self._counters.chunks_begun += 1
         self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
+        # Last, because the engine may answer within the call.
+        self._door.post(api.Begin(session=self.spec.name, chunk=chunk, conditions=conditions))
 
     def _frame(self, frame: api.Frame) -> None:
         if frame.epoch < self.epoch:

@@ -13,7 +13,7 @@ def mix(memory: PromptMemory, frames: int = 1) -> dict[str, float]:
 
 
 def turned(memory: PromptMemory, text: str, transition: Transition, seconds: float, fps: int = 8) -> None:
-    version = memory.ask(text, transition, seconds, fps)
+    version = memory.ask(text, transition, round(seconds * fps))
     memory.encoded(version.number, f"key of {text}")
 
 
@@ -79,7 +79,7 @@ def test_a_world_that_starts_anew_has_the_whole_prompt() -> None:
 
 def test_an_older_version_encoded_late_does_not_turn_the_world_back() -> None:
     memory = PromptMemory()
-    first, second = memory.ask("snow", CUT, 0.0, 24), memory.ask("desert", CUT, 0.0, 24)
+    first, second = memory.ask("snow", CUT, 0), memory.ask("desert", CUT, 0)
     assert memory.encoded(second.number, "d") is not None
     assert memory.encoded(first.number, "s") is None
     assert mix(memory) == {"d": 1.0}
@@ -88,7 +88,7 @@ def test_an_older_version_encoded_late_does_not_turn_the_world_back() -> None:
 def test_a_version_that_cannot_be_encoded_changes_nothing() -> None:
     memory = PromptMemory()
     turned(memory, "snow", CUT, 0.0)
-    failed = memory.ask("???", BLEND, 0.5, 24)
+    failed = memory.ask("???", BLEND, 12)
     assert memory.failed(failed.number) is not None
     assert (memory.waiting, mix(memory)) == (0, {"key of snow": 1.0})
 
