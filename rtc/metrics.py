@@ -1,9 +1,9 @@
-"""/metrics: what the edge and the engine count, read at the moment of the scrape. Keeps no numbers of its own."""
+"""/metrics: what the edge and the engine count and what the process uses, read at the scrape. Keeps no numbers of its own."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
@@ -95,5 +95,6 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
 
 def exposition(edge: Edge, rooms: Entrance, door: Door) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
     registry.register(EdgeCollector(edge, rooms, door))
     return generate_latest(registry)

@@ -14,7 +14,7 @@ from aiortc import RTCDataChannel
 
 from ..clock import Clock
 from ..engine.api import Frame
-from ..sessions.messages import Ping, Pong, Problem, Receipt, ServerMessage
+from ..sessions.messages import Ping, Pong, Problem, Receipt, Receipts, Role, ServerMessage
 from ..sessions.sink import ENDS
 from .bitrate import ViewerEstimate
 from .connection import ViewerConnection
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 WAITING_MAX = 64
 CONTROL_BACKLOG_MAX = 256 * 1024
 RECEIPT_BACKLOG_MAX = 16 * 1024
+RECEIPTS_AT_ONCE = 4
 CONNECT_TIMEOUT = 10.0
 SILENCE_TIMEOUT = 4.5
 LINGER = 0.3
@@ -65,6 +66,7 @@ class Viewer:
         self._left = False
         self._channels: dict[Channel, RTCDataChannel] = {}
         self._waiting: deque[str] = deque()
+        self._receipts: list[Receipt] = []
         self._estimate: int | None = None
         self._heard_count = 0
         self._heard_at = clock.now()
@@ -103,32 +105,24 @@ class Viewer:
             return
         rtp = sender.push(self.fanout.payloads(frame), frame.pts, frame.key)
         if rtp is not None:
-            self._send_receipt(frame, hold_us, rtp)
+            self._receipts.append(_receipt(frame, hold_us, rtp))
+            drives = self._seat is not None and self._seat.role is Role.DRIVER
+            if drives or len(self._receipts) >= RECEIPTS_AT_ONCE:
+                self._send_receipts()
 
-    def _send_receipt(self, frame: Frame, hold_us: int, rtp: int) -> None:
+    def _send_receipts(self) -> None:
+        """The driver's leave with every frame; a spectator's in bundles: each message costs as much as a frame."""
         channel = self._channels.get(Channel.RECEIPTS)
+        receipts = tuple(self._receipts)
+        self._receipts.clear()
         if channel is None or channel.readyState != "open":
             return
         if channel.bufferedAmount > RECEIPT_BACKLOG_MAX:
-            self.counts.receipts_dropped += 1
-            return
-        timings = frame.timings
-        receipt = Receipt(
-            frame=frame.frame,
-            chunk=frame.chunk,
-            epoch=frame.epoch,
-            rtp=rtp,
-            prompt_version=frame.prompt_version,
-            input_seq=frame.input_seq,
-            applied=frame.controls,
-            hold_us=hold_us,
-            wait_us=timings.wait_us,
-            step_us=timings.step_us,
-            decode_us=timings.decode_us,
-            encode_us=timings.encode_us,
-            pace_us=frame.pace_us,
-        )
-        channel.send(encode(receipt))
+            self.counts.receipts_dropped += len(receipts)
+        elif len(receipts) == 1:
+            channel.send(encode(receipts[0]))
+        elif receipts:
+            channel.send(encode(Receipts(receipts)))
 
     def _keep(self, text: str, message: ServerMessage) -> None:
         """Messages for a channel that is not open yet wait in order; only control has messages worth waiting for."""
@@ -197,6 +191,7 @@ class Viewer:
         heard = self.connection.heard()
         if heard != self._heard_count:
             self._heard_count, self._heard_at = heard, now
+        self._send_receipts()
         if not self.connected:
             if now > self._deadline:
                 self.leave("never connected")
@@ -219,3 +214,22 @@ class Viewer:
         if self._seat is not None:
             self._seat.leave()
         self._gone(self)
+
+
+def _receipt(frame: Frame, hold_us: int, rtp: int) -> Receipt:
+    timings = frame.timings
+    return Receipt(
+        frame=frame.frame,
+        chunk=frame.chunk,
+        epoch=frame.epoch,
+        rtp=rtp,
+        prompt_version=frame.prompt_version,
+        input_seq=frame.input_seq,
+        applied=frame.controls,
+        hold_us=hold_us,
+        wait_us=timings.wait_us,
+        step_us=timings.step_us,
+        decode_us=timings.decode_us,
+        encode_us=timings.encode_us,
+        pace_us=frame.pace_us,
+    )

@@ -33,7 +33,7 @@ an `apierror` body: `400` for a bad body, SDP or room name, `413` above 64 KiB, 
 |---|---|---|
 | `control` | ordered, reliable | everything but inputs and receipts; `welcome` comes first |
 | `input` | unordered, `maxRetransmits: 0` | `input`, `ping`, `shown` |
-| `receipts` | unordered, `maxRetransmits: 0` | `receipt`, one per frame, server to client |
+| `receipts` | unordered, `maxRetransmits: 0` | to the driver `receipt` with every frame, to spectators `receipts` |
 
 Messages are JSON text of at most 16 KiB with a `type` field; unknown fields are refused. A message that cannot be read
 is answered by `problem`. A viewer that is not heard (any datagram: reports, acknowledgements, messages) for 4.5 seconds
@@ -131,7 +131,7 @@ def _client_channels(kind: type[msgspec.Struct]) -> str:
 
 
 def _server_channel(kind: type[msgspec.Struct]) -> str:
-    return f"`{Channel.RECEIPTS if kind is wire.Receipt else Channel.CONTROL}`"
+    return f"`{Channel.RECEIPTS if kind in (wire.Receipt, wire.Receipts) else Channel.CONTROL}`"
 
 
 def main() -> None:

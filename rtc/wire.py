@@ -25,6 +25,7 @@ from ..sessions.messages import (
     Prompt,
     PromptChanged,
     Receipt,
+    Receipts,
     ResetWorld,
     ResumeWorld,
     Role,
@@ -58,6 +59,7 @@ __all__ = [
     "Prompt",
     "PromptChanged",
     "Receipt",
+    "Receipts",
     "Refusal",
     "ResetWorld",
     "ResumeWorld",
@@ -191,7 +193,7 @@ def encode(message: ClientMessage | ServerMessage) -> str:
 
 def channel_of(message: ServerMessage) -> Channel:
     """Where the server sends this message."""
-    return Channel.RECEIPTS if isinstance(message, Receipt) else Channel.CONTROL
+    return Channel.RECEIPTS if isinstance(message, Receipt | Receipts) else Channel.CONTROL
 
 
 def decode_body(data: bytes) -> Offer:

@@ -24,6 +24,7 @@ from ...rtc.wire import (
     Problem,
     Prompt,
     Receipt,
+    Receipts,
     ResetWorld,
     Role,
     ServerMessage,
@@ -36,7 +37,7 @@ from .pad import Pad
 
 FRAMES_KEPT = 8
 RECEIPTS_KEPT = 64
-UNJOINED_MAX = 4
+UNJOINED_MAX = 8
 PING_INTERVAL = 1.0
 SILENCE_TIMEOUT = 4.0
 REPEAT_INTERVAL = 0.04
@@ -231,12 +232,8 @@ class RoomClient:
         return id
 
     def _received(self, message: ServerMessage) -> None:
-        if isinstance(message, Receipt):
-            self.counts.receipts += 1
-            self._receipts[message.rtp] = message
-            while len(self._receipts) > RECEIPTS_KEPT:
-                del self._receipts[next(iter(self._receipts))]
-            self._join_receipts()
+        if isinstance(message, Receipt | Receipts):
+            self._explained(message.items if isinstance(message, Receipts) else (message,))
         elif isinstance(message, Accepted) and message.id in self._answers:
             _settle(self._answers[message.id], None)
         elif isinstance(message, Applied):
@@ -247,6 +244,14 @@ class RoomClient:
                 self._answers[message.id].set_exception(RoomRefused(400, message.code, message.detail, None))
         if self.on_message is not None:
             self.on_message(message)
+
+    def _explained(self, receipts: tuple[Receipt, ...]) -> None:
+        for receipt in receipts:
+            self.counts.receipts += 1
+            self._receipts[receipt.rtp] = receipt
+            while len(self._receipts) > RECEIPTS_KEPT:
+                del self._receipts[next(iter(self._receipts))]
+        self._join_receipts()
 
     # ---- frames -----------------------------------------------------------------------------------------------------
 

@@ -39,10 +39,12 @@
  *   encode_us: number, pace_us: number,
  * }} Receipt
  */
-/** @typedef {Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt} ServerMessage */
+/** @typedef {{ type: 'receipts', items: Receipt[] }} Receipts what a spectator gets: several receipts at once */
+/** @typedef {Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt | Receipts} ServerMessage */
 
 const SERVER_TYPES = new Set([
   'welcome', 'accepted', 'applied', 'problem', 'statechanged', 'promptchanged', 'participants', 'pong', 'receipt',
+  'receipts',
 ]);
 
 /**

@@ -71,7 +71,8 @@ export class Peer {
         const message = read(event.data);
         if (message === null) return;
         if (message.type === 'welcome') arrive(message);
-        onMessage(message);
+        if (message.type === 'receipts') message.items.forEach(onMessage);
+        else onMessage(message);
       };
     }
     this.channels.control.onclose = () => this.close('the server closed the connection');
