@@ -1,4 +1,4 @@
-"""/metrics: what the edge and the engine count and what the process uses, read at the scrape. Keeps no numbers of its own."""
+"""/metrics: what edge, rooms and engine count and what the process uses, read at the scrape. Keeps no numbers itself."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
