@@ -1,4 +1,4 @@
-"""/metrics: what edge, rooms and engine count and what the process uses, read at the scrape. Keeps no numbers itself."""
+"""/metrics: what edge, rooms and engine count and what the process uses. Keeps no numbers of its own."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
