@@ -48,18 +48,16 @@ class Residual(nn.Module):
 class Encoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.inward = MatrixConv(48, 64)
-        self.fine = Residual(64)
+        self.inward = MatrixConv(48, 64, 1)
         self.down = MatrixConv(256, 128, 1)
         self.coarse = Residual(128)
         self.outward = MatrixConv(128, LATENT, 1)
         self.normal = nn.BatchNorm2d(LATENT, affine=False, momentum=0.02)
 
     def forward(self, picture: Tensor) -> Tensor:
-        x = self.fine(self.inward(F.pixel_unshuffle(picture, 4)))
+        x = F.silu(self.inward(F.pixel_unshuffle(picture, 4)))
         x = self.coarse(self.down(F.pixel_unshuffle(x, 2)))
-        x = self.outward(F.silu(x))
-        latent: Tensor = self.normal(x if self.normal.running_mean.dtype == x.dtype else x.float())
+        latent: Tensor = self.normal(self.outward(F.silu(x)))
         return latent
 
 
@@ -67,9 +65,9 @@ class Decoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.inward = MatrixConv(LATENT, 128)
-        self.coarse = nn.Sequential(Residual(128), Residual(128))
+        self.coarse = Residual(128)
         self.up4 = MatrixConv(128, 256, 1)
-        self.fine = nn.Sequential(Residual(64), Residual(64))
+        self.fine = Residual(64)
         self.up2 = MatrixConv(64, 128, 1)
         self.outward = MatrixConv(32, 12)
 
@@ -119,7 +117,7 @@ def to_frames(picture_N3HW: Tensor) -> Tensor:
     return levels.to(torch.uint8).permute(0, 2, 3, 1).contiguous()
 
 
-def load_autoencoder(path: Path, dtype: torch.dtype = torch.bfloat16) -> DriveAutoencoder:
+def load_autoencoder(path: Path, dtype: torch.dtype) -> DriveAutoencoder:
     """Read the weights, set for inference in `dtype`."""
     model = DriveAutoencoder()
     model.load_state_dict({name: tensor.float() for name, tensor in load_file(path).items()}, strict=False)

@@ -20,7 +20,7 @@ from ...models.drive.autoencoder import CHANNELS, TOKENS, DriveAutoencoder, Matr
 from .optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 
 RATES = Rates(muon=0.012, adam=2e-3, warm_up=60, flat=0.3, floor=0.01)
-BATCH = 16
+BATCH = 12
 LATENT_NOISE = 0.15  # largest sigma
 CHECKPOINT_EVERY = 400
 
@@ -64,12 +64,11 @@ def train(
     rng = np.random.default_rng([seed, first])
     held_x = to_model(torch.from_numpy(_held_frames(held)))
     for iteration in range(first, total):
-        x = to_model(torch.from_numpy(frames[rng.integers(frames.shape[0], size=BATCH), rng.integers(frames.shape[1], size=BATCH)]))
-        with torch.autocast("cpu", torch.bfloat16):
-            latent = model.encoder(x).float()
-            latent = latent + LATENT_NOISE * torch.rand(BATCH, 1, 1, 1) * torch.randn_like(latent)
-            drawn = model.decoder(latent)
-        loss = picture_loss(drawn.float(), x)
+        picked = frames[rng.integers(frames.shape[0], size=BATCH), rng.integers(frames.shape[1], size=BATCH)]
+        x = to_model(torch.from_numpy(picked))
+        latent = model.encoder(x)
+        latent = latent + LATENT_NOISE * torch.rand(BATCH, 1, 1, 1) * torch.randn_like(latent)
+        loss = picture_loss(model.decoder(latent), x)
         loss.backward()
         optimiser.step(iteration, total)
         update_average(average, model, min(0.998, iteration / (iteration + 20)))
@@ -92,8 +91,7 @@ def _held_frames(held: NDArray[np.uint8]) -> NDArray[np.uint8]:
 @torch.inference_mode()
 def held_psnr(model: DriveAutoencoder, picture: Tensor) -> float:
     model.eval()
-    with torch.autocast("cpu", torch.bfloat16):
-        drawn = model.decoder(model.encoder(picture).float()).float()
+    drawn = model.decoder(model.encoder(picture))
     error = ((drawn.clamp(-1, 1) - picture) / 2).square().mean((1, 2, 3))
     return float((-10 * error.log10()).mean())
 
@@ -102,12 +100,13 @@ def held_psnr(model: DriveAutoencoder, picture: Tensor) -> float:
 def encode_all(model: DriveAutoencoder, frames: NDArray[np.uint8], path: Path, progress: Callable[[int], None]) -> None:
     """Write the latents of every frame, float16 [E, T, 40, 32]."""
     episodes, times = frames.shape[:2]
-    out = np.lib.format.open_memmap(path.with_suffix(".part.npy"), "w+", np.float16, (episodes, times, TOKENS, CHANNELS))
+    shape = (episodes, times, TOKENS, CHANNELS)
+    out = np.lib.format.open_memmap(path.with_suffix(".part.npy"), "w+", np.float16, shape)
     model.eval()
     for e in range(episodes):
-        with torch.autocast("cpu", torch.bfloat16):
-            parts = [model.encode(to_model(torch.from_numpy(np.array(frames[e, t : t + 60])))) for t in range(0, times, 60)]
-        out[e] = torch.cat(parts).half().numpy()
+        for t in range(0, times, 60):
+            picture = to_model(torch.from_numpy(np.array(frames[e, t : t + 60])))
+            out[e, t : t + 60] = model.encode(picture).half().numpy()
         progress(times)
     out.flush()
     path.with_suffix(".part.npy").rename(path)
