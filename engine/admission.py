@@ -2,7 +2,7 @@
 
 Compute is a share of one device: conservative price of a chunk / seconds a chunk lasts. Guaranteed classes
 (interactive, stream) fill at most `share_cap`; a background session reserves a trickle, its ageing's worth, and runs in
-the slack of the others.
+the slack of the others. An empty device takes one session whatever it costs: alone it may be slow, but harms nobody.
 """
 
 from collections import OrderedDict
@@ -59,7 +59,7 @@ def refuse(need: Need, room: Room) -> No | None:
             RefusalReason.NO_MEMORY, f"a session needs {need.bytes} bytes, {free} of {room.bytes_budget} are free"
         )
     share = need.share
-    if room.share_used + share > room.share_cap + 1e-9:
+    if room.share_used > 0 and room.share_used + share > room.share_cap + 1e-9:
         return No(
             RefusalReason.NO_COMPUTE,
             f"a session takes {share:.0%} of the device, {room.share_used:.0%} of {room.share_cap:.0%} is in use",

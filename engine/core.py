@@ -77,9 +77,7 @@ class Engine:
         self._waiting.admitted(command.session)
         await live.start()
         loaded = served.loaded
-        return api.Opened(
-            command.session, served.info(self._costs), loaded.weights, live.steps, str(loaded.choice.precision)
-        )
+        return api.Opened(command.session, served.info(), loaded.weights, live.steps, str(loaded.choice.precision))
 
     def post(self, command: api.Command) -> None:
         if not self._commands:
@@ -87,7 +85,7 @@ class Engine:
         self._commands.append(command)
 
     def cards(self) -> tuple[api.CardInfo, ...]:
-        return tuple(served.info(self._costs) for served in self._served.values())
+        return tuple(served.info() for served in self._served.values())
 
     def capacity(self) -> tuple[api.Capacity, ...]:
         return tuple(self._capacity(served) for served in self._served.values())
@@ -160,7 +158,7 @@ class Engine:
         )
 
     def _need(self, served: ServedCard, latency_class: api.LatencyClass, steps: int) -> Need:
-        price = served.chunk_price(self._costs, steps)
+        price = served.chunk_price(steps)
         return Need(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
 
     def _room(self, served: ServedCard) -> Room:
@@ -186,7 +184,7 @@ class Engine:
             sessions_max=self._sessions_max(served),
             share_used=sum(self._share(live) for live in mine),
             share_max=self._spec.share_cap,
-            price_us=round(served.chunk_price(self._costs, served.default_steps) * 1e6),
+            price_us=round(served.chunk_price(served.default_steps) * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,
             pool_bytes=served.pool.bytes_budget,
             pool_bytes_used=served.pool.bytes_used,

@@ -38,9 +38,11 @@ class H264Encoder:
     def __init__(self, frame: FrameSpec, kbps: int, kbps_max: int) -> None:
         self._frame = frame
         self._kbps_max = kbps_max
-        self._vbv_bits = VBV_FRAMES * kbps * 1000 // frame.fps
+        # x264 needs a buffer of at least one frame at the ceiling.
+        self._vbv_bits = max(VBV_FRAMES * kbps, kbps_max) * 1000 // frame.fps
         self._interpolation = Interpolation.BICUBIC if frame.smooth else Interpolation.POINT
-        self._context = self._open(kbps)
+        self._context = self._open()
+        self.set_bitrate(kbps)
 
     @property
     def frame_bytes_max(self) -> int:
@@ -67,14 +69,15 @@ class H264Encoder:
         """Aim at another rate from the next frame on; no new key frame."""
         self._context.bit_rate = max(100, min(kbps, self._kbps_max)) * 1000
 
-    def _open(self, kbps: int) -> VideoCodecContext:
+    def _open(self) -> VideoCodecContext:
         frame = self._frame
         context = av.CodecContext.create("libx264", "w")
         assert isinstance(context, VideoCodecContext)
         context.width, context.height = frame.width * frame.scale, frame.height * frame.scale
         context.pix_fmt = "yuv420p"
         context.time_base, context.framerate = Fraction(1, TICKS), Fraction(frame.fps, 1)
-        context.bit_rate = kbps * 1000
+        # Only a stream that starts as CBR (bit rate = maxrate) follows a changed bit rate, and never above the first.
+        context.bit_rate = self._kbps_max * 1000
         context.thread_count = 1
         context.options = {
             "preset": "ultrafast",

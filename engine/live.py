@@ -167,7 +167,7 @@ class Live:
             return
         self._epoch = conditions.epoch
         now = self._shared.clock.now()
-        self._playout.begun(now, self._lead)
+        self._playout.begun(now - self._due)
         self.phase = Phase.RUNNING
         self._chunk = _Chunk(self._number, conditions, Scope(self._scope), now, self._playout.next, [])
         self._task = asyncio.get_running_loop().create_task(self._run(self._chunk))
@@ -204,15 +204,14 @@ class Live:
     @property
     def _lead(self) -> float:
         """From conditions to the first frame's playout time."""
-        price = self.served.chunk_price(self._shared.costs, self.steps)
-        return price + self._show.lead + self._margin.value
+        return self.served.chunk_price(self.steps) + self._show.lead + self._margin.value
 
     def _arm(self) -> None:
         if self._paused:
             self.phase = Phase.PAUSED
             return
         ahead = self.latency_class is not api.LatencyClass.INTERACTIVE
-        self._arm_at(self._playout.due(self._lead, ahead))
+        self._arm_at(self._playout.due(self._lead, self._show.lead, ahead))
 
     def _arm_at(self, due: float) -> None:
         self._stop_timer()
@@ -297,7 +296,7 @@ class Live:
         self._carry = outcome.carry
         self._number += 1
         self._faults = 0
-        self.served.profiles[self.steps] = tuple(chunk.steps)
+        self.served.finished(self.steps, chunk.steps, chunk.step_seconds + chunk.decode_seconds)
         late = max(0.0, now - chunk.deadline)
         counters.chunks_done += 1
         counters.chunks_late += late > 0

@@ -1,6 +1,6 @@
 """One session's playout clock: when each frame is shown, and so when each chunk must begin. Pure; times are arguments.
 
-    due = next - price - margin          next              next + n/fps
+    due = next - lead                    next              next + n/fps
      |---- Begin, steps, encode ---------->| frame 0, 1, .. n-1  |
                                            a late chunk moves `next`; nothing is ever caught up
 
@@ -41,18 +41,19 @@ class Playout:
     def chunk_seconds(self) -> float:
         return self.per_chunk * self.interval
 
-    def due(self, lead: float, ahead: bool = False) -> float:
+    def due(self, lead: float, encode: float, ahead: bool = False) -> float:
         """When to ask for the next chunk's conditions: just in time, or `ahead` as far as is allowed.
 
-        Never before the chunk in front has begun to show, so generation leads playout by at most one chunk.
+        Never before the chunk in front goes to the encoder (`encode` before it shows), so generation leads playout by
+        at most one chunk.
         """
-        earliest = self.next - self.chunk_seconds
+        earliest = self.next - self.chunk_seconds - encode
         return earliest if ahead else max(earliest, self.next - lead)
 
-    def begun(self, now: float, lead: float) -> None:
-        """Conditions came. If they came too late for the deadline by more than is absorbed, the clock moves now."""
-        if now + lead > self.next + ABSORBED * self.interval:
-            self.next = now + lead
+    def begun(self, delay: float) -> None:
+        """Conditions came `delay` after they were due; a delay that is not absorbed moves the clock."""
+        if delay > ABSORBED * self.interval:
+            self.next += delay
 
     def place(self, ready: float) -> tuple[float, ...]:
         """Show times of a chunk whose first frame can be shown at `ready`; moves the clock on by one chunk."""

@@ -27,11 +27,14 @@ class Counters:
 
 @dataclass(slots=True)
 class ServedCard:
-    """`profiles`: the steps of the last finished chunk by number of denoise steps; predicts the next one's price."""
+    """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, both by number
+    of denoise steps: they predict the next chunk's price.
+    """
 
     loaded: LoadedCard
     pool: SlabPool
     profiles: dict[int, tuple[StepKey, ...]] = field(default_factory=dict)
+    chunks: dict[int, Estimate] = field(default_factory=dict)
     encoding: Estimate = field(default_factory=Estimate)
     counters: Counters = field(default_factory=Counters)
 
@@ -68,15 +71,21 @@ class ServedCard:
             )
         )
 
+    def finished(self, steps: int, profile: Sequence[StepKey], seconds: float) -> None:
+        """Learn from a finished chunk: its steps and the device-seconds they took together."""
+        self.profiles[steps] = tuple(profile)
+        self.chunks.setdefault(steps, Estimate()).observe(seconds)
+
+    def chunk_price(self, steps: int) -> float:
+        """Conservative device-seconds of a whole chunk; 0 before the first one."""
+        return self.chunks[steps].conservative if steps in self.chunks else 0.0
+
     def remaining(self, costs: Costs, steps: int, done: int, current: StepKey) -> float:
-        """Price of `current` and of everything that a chunk does after it, `done` steps being over."""
-        following: Sequence[StepKey] = self.profiles.get(steps, ())[done + 1 :]
-        return costs.price(current, 1) + sum(costs.price(key, 1) for key in following)
+        """Seconds for `current`, conservatively, and for what follows it in its chunk, on average (`done` are over)."""
+        following = self.profiles.get(steps, ())[done + 1 :]
+        return costs.price(current, 1) + sum(costs.mean(key, 1) for key in following)
 
-    def chunk_price(self, costs: Costs, steps: int) -> float:
-        return sum(costs.price(key, 1) for key in self.profiles.get(steps, ()))
-
-    def info(self, costs: Costs) -> CardInfo:
+    def info(self) -> CardInfo:
         card, frame = self.loaded.card, self.loaded.card.frame
         return CardInfo(
             name=card.name,
@@ -88,6 +97,6 @@ class ServedCard:
             frames_per_chunk=frame.per_chunk,
             controls=tuple(ControlInfo(control.name, control.keys) for control in card.controls),
             suggestions=card.suggestions,
-            price_us=round(self.chunk_price(costs, self.default_steps) * 1e6),
+            price_us=round(self.chunk_price(self.default_steps) * 1e6),
             bytes_per_session=self.pool.spec.bytes_per_session,
         )

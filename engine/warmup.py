@@ -15,7 +15,7 @@ from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.loop import Ask, Outcome, WorkPlan
 from . import api
 from .costs import StepKey
-from .dispatch import Job
+from .dispatch import Job, Ran
 from .drive import drive_chunk
 from .encode import H264Encoder
 from .scheduler import Ticket
@@ -24,6 +24,8 @@ from .shared import Shared
 from .worker import Batch, Device
 
 CHUNKS = 3
+CHUNKS_PRICED = 24
+SECONDS_PRICED = 1.0
 BATCHES = 3
 
 
@@ -32,8 +34,10 @@ async def warm_up(served: ServedCard, shared: Shared, device: Device) -> None:
     choices = served.loaded.card.recipe.steps_allowed()
     first = await _Rehearsal(served, shared).chunks(served.default_steps, CHUNKS)
     shared.costs.forget(served.loaded.card.name)
+    served.chunks.clear()
     for steps in choices:
         await _Rehearsal(served, shared).chunks(steps, CHUNKS)
+    await _Rehearsal(served, shared).chunks(served.default_steps, CHUNKS_PRICED, SECONDS_PRICED)
     for key in dict.fromkeys(served.profiles[served.default_steps]):
         await _price_batches(served, shared, device, key)
     await _warm_encoder(served, shared, first)
@@ -45,15 +49,17 @@ class _Rehearsal:
     def __init__(self, served: ServedCard, shared: Shared) -> None:
         self._served, self._shared = served, shared
         self._steps: list[StepKey] = []
+        self._seconds = 0.0
 
-    async def chunks(self, steps: int, count: int) -> Outcome[Any]:
-        served = self._served
+    async def chunks(self, steps: int, count: int, seconds: float = math.inf) -> Outcome[Any]:
+        """Make `count` chunks, or fewer when `seconds` are over; returns the last one."""
+        served, until = self._served, self._shared.clock.now() + seconds
         slot = served.pool.acquire()
         writes, carry = served.writes(slot), None
-        feature = await self._run(served.prompt_step(), served.loaded.card.suggestions[0], None)
+        feature = (await self._run(served.prompt_step(), served.loaded.card.suggestions[0], None)).result
         try:
             for number in range(count):
-                self._steps = []
+                self._steps, self._seconds = [], 0.0
                 ask: Ask[Any] = Ask(
                     0, 0, number, steps, _idle(served), ((feature, 1.0),), carry, served.pool.count(slot)
                 )
@@ -61,7 +67,9 @@ class _Rehearsal:
                     served.loaded.loop, ask, writes, self._execute, self._shared.scope, served.loaded.card.frame
                 )
                 carry = outcome.carry
-                served.profiles[steps] = tuple(self._steps)
+                served.finished(steps, self._steps, self._seconds)
+                if self._shared.clock.now() >= until:
+                    break
         finally:
             served.pool.free(slot)
         return outcome
@@ -69,9 +77,11 @@ class _Rehearsal:
     async def _execute(self, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         key = self._served.step_key(plan)
         self._steps.append(key)
-        return await self._run(key, plan.row, view)
+        ran = await self._run(key, plan.row, view)
+        self._seconds += ran.seconds
+        return ran.result
 
-    async def _run(self, key: StepKey, row: Any, view: CacheView | None) -> Any:
+    async def _run(self, key: StepKey, row: Any, view: CacheView | None) -> Ran:
         shared = self._shared
         ticket = Ticket(
             number=shared.dispatcher.number(),
@@ -82,8 +92,7 @@ class _Rehearsal:
             deadline=math.inf,
             remaining=0.0,
         )
-        ran = await shared.dispatcher.submit(ticket, Job(self._served.loaded, row, view, shared.scope))
-        return ran.result
+        return await shared.dispatcher.submit(ticket, Job(self._served.loaded, row, view, shared.scope))
 
 
 def _idle(served: ServedCard) -> Conditions:
