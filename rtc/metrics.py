@@ -9,6 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from ..engine.api import Capacity, Door
+from ..sessions.counters import GAUGES
 from .edge import Edge
 from .seats import Entrance
 
@@ -28,7 +29,6 @@ ABOUT_EDGE = {
     "receipts_dropped": "receipts dropped for a full channel",
     "keys_requested": "key frames asked of encoders after coalescing",
 }
-ROOMS_GAUGES = ("rooms", "participants")
 
 
 class EdgeCollector(Collector):
@@ -61,7 +61,7 @@ class EdgeCollector(Collector):
     def _of_rooms(self) -> Iterator[Metric]:
         for name, count in asdict(self._rooms.counters()).items():
             about = name.replace("_", " ")
-            if name in ROOMS_GAUGES:
+            if name in GAUGES:
                 yield GaugeMetricFamily(f"worldroom_{name}", f"{about} now", value=count)
             else:
                 yield CounterMetricFamily(f"worldroom_rooms_{name}", f"{about} in all rooms", value=count)

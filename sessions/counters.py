@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+GAUGES = frozenset({"rooms", "participants", "journal_buffered", "journal_spool_bytes", "journal_away"})
+"""Fields that are of now; all others only grow."""
+
 
 @dataclass(slots=True)
 class RoomsCounters:
-    """`rooms` and `participants` are of now. What is refused or dropped is counted by why."""
+    """What is refused or dropped is counted by why. `journal_*`: see `JournalCounters`; `journal_away` is 0 or 1."""
 
     rooms: int = 0
     participants: int = 0
@@ -30,3 +33,13 @@ class RoomsCounters:
     frames_old_epoch: int = 0
     frames_shown: int = 0
     faults: int = 0
+    journal_recorded: int = 0
+    journal_written: int = 0
+    journal_repeated: int = 0
+    journal_spooled: int = 0
+    journal_dropped: int = 0
+    journal_outages: int = 0
+    journal_disk_errors: int = 0
+    journal_buffered: int = 0
+    journal_spool_bytes: int = 0
+    journal_away: int = 0

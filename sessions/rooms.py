@@ -101,8 +101,22 @@ class Rooms:
         return tuple(_view(entry.room) for entry in self._open.values() if entry.room.session.card is not None)
 
     def counters(self) -> RoomsCounters:
-        """A copy of the totals."""
-        return replace(self._counters, rooms=len(self._open))
+        """A copy of the totals, the journal's among them."""
+        journal = self._journal.counters()
+        return replace(
+            self._counters,
+            rooms=len(self._open),
+            journal_recorded=journal.recorded,
+            journal_written=journal.written,
+            journal_repeated=journal.repeated,
+            journal_spooled=journal.spooled,
+            journal_dropped=journal.dropped,
+            journal_outages=journal.outages,
+            journal_disk_errors=journal.disk_errors,
+            journal_buffered=journal.buffered,
+            journal_spool_bytes=journal.spool_bytes,
+            journal_away=int(journal.away),
+        )
 
     async def close(self) -> None:
         """End every world; the journal is the caller's to close afterwards."""
