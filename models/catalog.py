@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from .contract.card import ModelCard
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
+from .drive.card import WEIGHTS, drive_card
 from .toy.card import ToySpec, toy_card
 from .toy.loop import ToyLoop
 from .toy.runtime import ToyRuntime
@@ -29,16 +30,25 @@ class UnknownCard(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    """`load` gets a choice that has passed the recipe, or None: the recipe's default as this device runs it best."""
+
     card: Callable[[ToySpec], ModelCard]
-    load: Callable[[ModelCard, RuntimeChoice, ToySpec], LoadedCard]
+    load: Callable[[ModelCard, RuntimeChoice | None, ToySpec], LoadedCard]
 
 
-def _load_toy(card: ModelCard, choice: RuntimeChoice, toy: ToySpec) -> LoadedCard:
-    return LoadedCard(card, choice, "none", ToyLoop(toy), ToyRuntime(toy, time.sleep))
+def _load_toy(made: ModelCard, choice: RuntimeChoice | None, toy: ToySpec) -> LoadedCard:
+    return LoadedCard(made, choice or made.recipe.default, "none", ToyLoop(toy), ToyRuntime(toy, time.sleep))
+
+
+def _load_drive(_made: ModelCard, choice: RuntimeChoice | None, _toy: ToySpec) -> LoadedCard:
+    from .drive.load import load_drive
+
+    return load_drive(WEIGHTS, choice)
 
 
 _CARDS: Mapping[str, _Entry] = {
     "toy": _Entry(toy_card, _load_toy),
+    "drive": _Entry(lambda _toy: drive_card(), _load_drive),
 }
 
 
@@ -59,9 +69,9 @@ def load(name: str, choice: RuntimeChoice | None = None, toy: ToySpec | None = N
     spec = toy or ToySpec()
     entry = _entry(name)
     made = entry.card(spec)
-    chosen = choice or made.recipe.default
-    made.recipe.check(chosen)
-    return entry.load(made, chosen, spec)
+    if choice is not None:
+        made.recipe.check(choice)
+    return entry.load(made, choice, spec)
 
 
 def _entry(name: str) -> _Entry:
