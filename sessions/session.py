@@ -179,6 +179,8 @@ class Session:
             return
         self._move(Cause.RESUME)
         self._paused = False
+        if self._inbox is not None:
+            self._inbox.flush()  # taps at a still picture steer nothing
         self._door.post(api.Resume(session=self.spec.name))
         reply(messages.Accepted(id=message.id))
         self._flights.expect(Steer(message.id, reply))

@@ -126,7 +126,10 @@ class FakeDoor:
             case api.Supersede():
                 world.restart(command.epoch, command.seed)
             case api.EncodePrompt():
-                asyncio.get_running_loop().call_later(self.encode_s, self._encoded, world, command)
+                if self.encode_s == 0.0:
+                    self._encoded(world, command)  # known: answered within the call
+                else:
+                    asyncio.get_running_loop().call_later(self.encode_s, self._encoded, world, command)
             case api.Close():
                 assert world.task is not None
                 world.task.cancel()

@@ -187,6 +187,17 @@ async def test_recording_never_raises_while_redis_refuses(tmp_path: Path) -> Non
     assert (counters.recorded, counters.spooled, counters.written, counters.away) == (100, 100, 0, True)
 
 
+async def test_a_journal_that_is_only_in_memory_keeps_the_newest_and_counts_the_rest() -> None:
+    journal = Journal(SystemClock(), spec=JournalSpec(buffer=10))
+    for chunk in range(25):
+        journal.record("s", feedback(chunk))
+    assert [event.chunk for event in journal.buffered("s") if isinstance(event, events.FeedbackGiven)] == list(
+        range(15, 25)
+    )
+    assert journal.counters().dropped == 15
+    await journal.close()
+
+
 async def test_an_unreachable_redis_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(RedisUnreachable, match=r"^no Redis answers at 127\.0\.0\.1:1 .*leave out --redis") as caught:
         await connect("redis://:secret@127.0.0.1:1/0", timeout_s=0.5)

@@ -2,8 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
+import msgspec
+import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.sessions import events
@@ -31,7 +34,7 @@ from worldroom.sessions.messages import (
     Welcome,
     WorldState,
 )
-from worldroom.sessions.replay import read, replay
+from worldroom.sessions.replay import Mismatch, ReplayError, read, replay
 from worldroom.sessions.rooms import Rooms, RoomsSpec
 from worldroom.tests.fake_door import BEAT, FakeDoor, Screen
 from worldroom.tests.virtual_time import run
@@ -344,6 +347,38 @@ def test_a_paused_world_stays_paused_over_a_cut_and_resumes() -> None:
     play(scene)
 
 
+def test_taps_at_a_paused_world_steer_nothing_but_a_held_key_does() -> None:
+    async def scene(house: House) -> None:
+        driver, screen = await house.join()
+        await beats(3)
+        driver.receive(PauseWorld(id=1))
+        await beats(3)
+        shown = len(screen.frames)
+        edges = (
+            KeyEdge(seq=1, key="KeyA", down=True),
+            KeyEdge(seq=2, key="KeyA", down=False),
+            KeyEdge(seq=3, key="KeyW", down=True),
+        )
+        driver.receive(Input(seq=3, held=("KeyW",), edges=edges))
+        driver.receive(ResumeWorld(id=2))
+        await beats(4)
+        assert {frame.controls for frame in screen.frames[shown:]} == {(1.0, 0.0)}
+
+    play(scene)
+
+
+def test_a_prompt_whose_embedding_is_known_already_is_applied_as_well() -> None:
+    async def scene(house: House) -> None:
+        driver, screen = await house.join()
+        await beats(3)
+        driver.receive(Prompt(id=1, text="a sunny day", transition=Transition.CUT))
+        await beats(3)
+        assert [m.id for m in got(screen, Applied)] == [1]
+        assert screen.frames[-1].prompt_version == 2
+
+    play(scene, door=lambda: FakeDoor(encode_s=0.0))
+
+
 def test_ten_thousand_malformed_messages_are_all_counted_and_some_answered() -> None:
     async def scene(house: House) -> None:
         driver, screen = await house.join()
@@ -479,5 +514,14 @@ def test_a_journal_replays_to_the_same_digests() -> None:
         assert [len(epoch.chunks) > 3 for epoch in script.epochs] == [True, True]
         replayed = await replay(house.door, script, "again")
         assert (replayed.chunks, replayed.mismatches) == (sum(len(e.chunks) for e in script.epochs), ())
+
+        first = script.epochs[0].chunks[0]
+        forged = replace(script.epochs[0], chunks=(replace(first, digest="not it"), *script.epochs[0].chunks[1:]))
+        replayed = await replay(house.door, replace(script, epochs=(forged,)), "forged")
+        assert replayed.mismatches == (Mismatch(epoch=0, chunk=0, recorded="not it", replayed=first.digest),)
+
+        elsewhere = replace(script, opened=msgspec.structs.replace(script.opened, weights="w1"))
+        with pytest.raises(ReplayError, match="recorded with weights 'w1', 2 steps, int; this server has 'w0'"):
+            await replay(house.door, elsewhere, "elsewhere")
 
     play(scene)
