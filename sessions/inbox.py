@@ -2,7 +2,7 @@
 
 Messages may be lost, doubled or reordered. The newest state wins; an edge counts once however often it is repeated;
 a tap shorter than a chunk shows in exactly one chunk. Pure: time is an argument. A new connection has a new `Inbox`,
-so a client starts every connection at seq 1 with no old edges and its pointer at zero.
+so on every connection a client starts without old edges and with its pointer at zero (its seq may go on or restart).
 
     seq        1 down   2 up             3 down                     4 up
     chunks  |        0       |      1       |      2       |      3       |
