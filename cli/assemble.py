@@ -27,10 +27,11 @@ from ..rtc.edge import EdgeSpec
 from ..sessions.journal import Journal
 from ..sessions.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
 from ..sessions.rooms import Rooms, RoomsSpec
+from ..sessions.spool import SpoolTaken
 from ..sessions.streams import Streams
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
-JOURNAL_KEEP_S = 30 * 24 * 3600
+JOURNAL_KEEP_S = 7 * 24 * 3600
 
 
 class UserFault(Exception):
@@ -65,7 +66,7 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     async with AsyncExitStack() as stack:
         streams = await stack.enter_async_context(_streams(spec))
         stack.push_async_callback(engine.close)
-        journal = Journal.open(clock, streams.streams, spec.data_dir / "spool", on_outage=streams.revive)
+        journal = _journal(spec, clock, streams)
         stack.push_async_callback(journal.close)
         rooms = Rooms(engine, journal, clock, RoomsSpec(card=spec.card, lease_s=spec.lease_seconds))
         stack.push_async_callback(rooms.close)
@@ -125,6 +126,13 @@ class _Journaling:
     def revive(self) -> None:
         if self.embedded is not None:
             self.embedded.revive()
+
+
+def _journal(spec: ServeSpec, clock: SystemClock, journaling: _Journaling) -> Journal:
+    try:
+        return Journal.open(clock, journaling.streams, spec.data_dir / "spool", on_outage=journaling.revive)
+    except SpoolTaken as error:
+        raise UserFault(str(error)) from None
 
 
 @asynccontextmanager
