@@ -40,7 +40,7 @@ def drive_card(precision: Precision = RECIPE.default.precision) -> ModelCard:
         family="drive",
         title="Drive: a dreamed road",
         components=(
-            ComponentSpec("transformer", "predicts frames", 3_535_192, "transformer.safetensors", "Apache-2.0"),
+            ComponentSpec("transformer", "predicts frames", 3_330_136, "transformer.safetensors", "Apache-2.0"),
             ComponentSpec("autoencoder", "pictures and latents", 1_222_868, "autoencoder.safetensors", "Apache-2.0"),
             ComponentSpec("text", "free text to a look", 0, "text.safetensors", "Apache-2.0"),
             ComponentSpec("openings", "first latents of each look", 0, "openings.safetensors", "Apache-2.0"),

@@ -1,7 +1,8 @@
 """The drive's rollout as one straight line, for tests: no loop, no runtime, no slab, no ring, none of their code.
 
 Keeps every committed K and V in a list, oldest first, and hands the last `window` of them to the networks. Given the
-same networks in the same precision it makes the same bits as the loop; `fused` False commits in a pass of its own.
+same networks in the same precision it makes the same bits as the loop; `fused` False commits in a pass of its own,
+which must make no difference.
 """
 
 from __future__ import annotations
@@ -53,13 +54,15 @@ def rollout(
         for step, sigma in enumerate(SIGMAS[steps]):
             sigma_B, noisy = torch.tensor([sigma]), x.to(dtype)[None]
             if step == 0 and before is not None and fused:
-                view = _window(kept, shape.window, transformer)
+                view = _window(kept, shape.window + 1, transformer)
                 pair, x0 = transformer.commit_denoise(history, before, noisy, sigma_B, cond, view)
                 kept.append(pair)
             else:
                 if step == 0 and before is not None:
-                    kept.append(transformer.commit(history, before, _window(kept, shape.window, transformer)))
-                x0 = transformer.denoise(noisy, history[:, :2], sigma_B, cond, _window(kept, shape.window, transformer))
+                    kept.append(transformer.commit(history, before, _window(kept, shape.window + 2, transformer)))
+                x0 = transformer.denoise(
+                    noisy, history[:, :2], sigma_B, cond, _window(kept, shape.window + 2, transformer)
+                )
             clean = x0[0].float()
             if step + 1 < steps:
                 now, then = torch.tensor(sigma), torch.tensor(SIGMAS[steps][step + 1])
@@ -78,14 +81,15 @@ def _cond(
     return CondB(*(torch.tensor(part, dtype=dtype)[None] for part in (controls_K, look_L, new_I)))
 
 
-def _window(kept: list[CommittedKV], window: int, transformer: DriveTransformer) -> KVView:
-    """The newest entries, oldest first, then zeros up to window + 1."""
-    seen, shape = kept[-window:], transformer.shape
-    blank = torch.zeros(1, shape.temporal, shape.tokens, shape.heads, shape.width // shape.heads)
-    blanks = [blank.to(next(transformer.parameters()).dtype)] * (window + 1 - len(seen))
-    k = torch.stack([*(pair.k_BLNHD for pair in seen), *blanks], 4)
-    v = torch.stack([*(pair.v_BLNHD for pair in seen), *blanks], 4)
-    ages = [len(seen) - i if i < len(seen) else 0 for i in range(window + 1)]
+def _window(kept: list[CommittedKV], keys: int, transformer: DriveTransformer) -> KVView:
+    """Zeros, then the newest `window` entries, oldest first: `keys` in all."""
+    shape, like = transformer.shape, next(transformer.parameters())
+    seen = kept[-shape.window :]
+    blank = like.new_zeros(1, shape.temporal, shape.tokens, shape.heads, shape.width // shape.heads)
+    blanks = [blank] * (keys - len(seen))
+    k = torch.stack([*blanks, *(pair.k_BLNHD for pair in seen)], 4)
+    v = torch.stack([*blanks, *(pair.v_BLNHD for pair in seen)], 4)
+    ages = [0] * len(blanks) + [len(seen) - i for i in range(len(seen))]
     return KVView(k, v, torch.tensor([ages]))
 
 

@@ -2,8 +2,12 @@
 
     slab K, V [slots, L temporal blocks, N tokens, H heads, S ring entries, D head width]
 
-A row reads its committed entries oldest first, wherever they lie in the ring, so neither ring positions nor slots
-nor neighbours can change a bit of its result: rows of a batch run one after another. Knows no loop and no clock.
+A row reads its committed entries oldest first, right-aligned, wherever they lie in the ring: a frame is then seen at
+the same place whether it was committed in this pass or before, and neither ring positions nor slots nor neighbours
+can change a bit of a result. Rows of a batch run one after another. Knows no loop and no clock.
+
+    fused     [ pad .. pad | oldest .. newest committed ] + the frame committed in this pass      ring + 1 keys
+    denoise   [ pad .. pad | oldest ..                newest committed ]                          ring + 1 keys
 """
 
 from __future__ import annotations
@@ -129,7 +133,7 @@ class DriveRuntime:
                     self._tensor(row.history_3NC[:2]),
                     torch.tensor([row.sigma]),
                     self._cond(row.cond),
-                    self._read(view),
+                    self._read(view, SHAPE.entries + 1),
                 )
                 return Denoised(x0_BNC[0].float().numpy())
             case DenoiseRow(commit=Cond() as commit) if kind is StepKind.COMMIT_DENOISE:
@@ -149,17 +153,17 @@ class DriveRuntime:
             self._tensor(row.x_NC),
             torch.tensor([row.sigma]),
             self._cond(row.cond),
-            self._read(view),
+            self._read(view, SHAPE.entries),
         )
         self._stage(committed, _needed(view))
         return x0_BNC[0].float().numpy()
 
-    def _read(self, view: CacheView | None) -> KVView:
-        """One row's committed entries, oldest first, then empty ones; ages count back from the newest."""
+    def _read(self, view: CacheView | None, keys: int) -> KVView:
+        """One row's committed entries behind as many empty ones as fill `keys`; the newest has age 1."""
         view = _needed(view)
         held = len(view.committed)
-        order = torch.tensor([*view.committed, *[view.staged] * (SHAPE.entries - held)])
-        ages_BS = torch.tensor([[*range(held, 0, -1), *[0] * (SHAPE.entries - held)]])
+        order = torch.tensor([*[view.staged] * (keys - held), *view.committed])
+        ages_BS = torch.tensor([[*[0] * (keys - held), *range(held, 0, -1)]])
         k, v = self._k[view.slot].index_select(3, order), self._v[view.slot].index_select(3, order)
         return KVView(k[None], v[None], ages_BS)
 

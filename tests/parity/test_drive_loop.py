@@ -107,7 +107,7 @@ def drives(frames: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.floa
 
 @pytest.mark.parametrize(
     ("precision", "steps", "frames"),
-    [(Precision.FP32, 1, 16), (Precision.FP32, 2, 30), (Precision.FP32, 4, 5), (Precision.BF16, 2, 4)],
+    [(Precision.FP32, 1, 14), (Precision.FP32, 2, 15), (Precision.FP32, 4, 5), (Precision.BF16, 2, 4)],
 )
 def test_loop_equals_golden_bit_by_bit(precision: Precision, steps: int, frames: int) -> None:
     controls, looks = drives(frames, seed=5)
@@ -120,14 +120,13 @@ def test_loop_equals_golden_bit_by_bit(precision: Precision, steps: int, frames:
         assert np.array_equal(outcome.frames_FHWC, want.frame_HWC[None])
 
 
-def test_fused_commit_equals_a_commit_of_its_own() -> None:
+def test_a_commit_of_its_own_gives_the_same_bits_as_the_fused_one() -> None:
     controls, looks = drives(14, seed=6)
     opening = OPENINGS.pick(looks[0], seed=4)
     fused, apart = (
         golden.rollout(*NETWORKS[Precision.FP32], opening, 4, 0, 2, controls, looks, fused=way) for way in (True, False)
     )
-    worst = max(float(np.abs(a.latent_NC - b.latent_NC).max()) for a, b in zip(fused, apart, strict=True))
-    assert worst < 1e-4
+    assert [frame.digest for frame in fused] == [frame.digest for frame in apart]
 
 
 def test_interleaved_sessions_equal_solo_ones_at_any_slot_and_ring_place() -> None:
@@ -172,7 +171,7 @@ def test_a_cancelled_chunk_keeps_the_commit_of_the_one_before_and_nothing_else()
         cut.chunk(1 - c, look[::-1], cancel_after=frame % 3)
         a, b = straight.chunk(c, look), cut.chunk(c, look)
         assert a is not None and b is not None
-        assert np.abs(a.carry.history_3NC - b.carry.history_3NC).max() < 1e-3, f"frame {frame}"
+        assert a.digest == b.digest, f"frame {frame}"
         assert (a.carry.frames, straight.committed) == (b.carry.frames, cut.committed)
 
 
