@@ -7,6 +7,7 @@ import asyncio
 import random
 import time
 from contextlib import AsyncExitStack
+from statistics import linear_regression
 
 import httpx
 import msgspec
@@ -42,10 +43,11 @@ class LatencyCell(msgspec.Struct, frozen=True):
 
 
 class FanoutPoint(msgspec.Struct, frozen=True):
-    """The server with that many viewers: CPU in percent of one core, and what the driver gets."""
+    """The server with that many viewers: CPU in percent of one core and per frame, and what the driver gets."""
 
     viewers: int
     cpu_percent: float
+    cpu_ms_per_frame: float
     driver_fps: float
     driver_interval_p99_ms: float
 
@@ -151,16 +153,17 @@ async def _point(
     return FanoutPoint(
         viewers=len(viewers),
         cpu_percent=round(100 * used / took, 2),
+        cpu_ms_per_frame=round(1000 * used / log.frames, 3) if log.frames else 0.0,
         driver_fps=round(log.frames / took, 2),
         driver_interval_p99_ms=log.intervals.p99,
     )
 
 
 def _fanout_cell(points: tuple[FanoutPoint, ...], encode_us: list[int]) -> FanoutCell:
-    idle, first, *_, most = points
-    per_frame = 10 / (first.driver_fps or 1.0)  # percent of a core to ms of CPU per frame
-    first_ms = (first.cpu_percent - idle.cpu_percent) * per_frame
-    each_more_ms = (most.cpu_percent - first.cpu_percent) / (most.viewers - 1) * per_frame
+    """Per frame, so that a machine too busy to keep the frame rate does not distort it; the slope by least squares."""
+    first_ms = points[1].cpu_ms_per_frame
+    counts, costs = zip(*((point.viewers, point.cpu_ms_per_frame) for point in points[1:]), strict=True)
+    each_more_ms = linear_regression(counts, costs).slope
     encode_ms = sum(encode_us) / len(encode_us) / 1000 if encode_us else 0.0
     return FanoutCell(
         points=points,

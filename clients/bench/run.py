@@ -128,10 +128,11 @@ def _fanout_table(cell: FanoutCell) -> Table:
         f"{cell.share:.1%} of encode + send (should be <= 10 %)"
     )
     view = Table(title=title)
-    for heading in ("viewers", "server CPU, % of a core", "driver's fps", "driver's interval p99, ms"):
+    for heading in ("viewers", "CPU, % of a core", "CPU, ms a frame", "driver's fps", "driver's interval p99, ms"):
         view.add_column(heading, justify="right")
     for point in cell.points:
-        seen = (f"{point.driver_fps:g}", f"{point.driver_interval_p99_ms:g}") if point.viewers else ("", "")
+        figures = (point.cpu_ms_per_frame, point.driver_fps, point.driver_interval_p99_ms)
+        seen = [f"{figure:.1f}" for figure in figures] if point.viewers else []
         view.add_row(str(point.viewers), f"{point.cpu_percent:g}", *seen)
     return view
 
