@@ -18,6 +18,7 @@ from .admission import Need, No, Room, WaitingList, refuse
 from .costs import Costs
 from .dispatch import Dispatcher
 from .drive import Scope
+from .encode import H264Encoder
 from .live import Live
 from .pools import FeatureCache
 from .scheduler import Rules
@@ -32,7 +33,12 @@ class Engine:
     """Implements `api.Door`. Make it and call everything on one event loop."""
 
     def __init__(
-        self, cards: tuple[LoadedCard, ...], clock: Clock, spec: EngineSpec, device: Device | None = None
+        self,
+        cards: tuple[LoadedCard, ...],
+        clock: Clock,
+        spec: EngineSpec,
+        device: Device | None = None,
+        encoder: type[H264Encoder] = H264Encoder,
     ) -> None:
         self._spec, self._clock = spec, clock
         self._device = device or ThreadDevice()
@@ -46,7 +52,9 @@ class Engine:
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected)
         self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
         self._features = FeatureCache(spec.features_max, spec.feature_bytes_max)
-        self._shared = Shared(clock, spec, self._costs, self._dispatcher, self._features, self._encoders, Scope())
+        self._shared = Shared(
+            clock, spec, self._costs, self._dispatcher, self._features, encoder, self._encoders, Scope()
+        )
         self._serving: asyncio.Task[None] | None = None
         self._ready = False
         self._closed = False

@@ -19,7 +19,6 @@ from . import api
 from .costs import StepKey
 from .dispatch import Job
 from .drive import BadFrames, Scope, Superseded, drive_chunk
-from .encode import H264Encoder
 from .playout import Margin, Playout
 from .pools import UnknownFeature
 from .prompts import Prompts
@@ -120,8 +119,8 @@ class Live:
     # ---- commands --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        frame, spec = self.served.loaded.card.frame, self._shared.spec
-        await self._show.open(lambda: H264Encoder(frame, spec.kbps, spec.kbps_max))
+        frame, shared = self.served.loaded.card.frame, self._shared
+        await self._show.open(lambda: shared.encoder(frame, shared.spec.kbps, shared.spec.kbps_max))
         if self.phase is not Phase.CLOSED:
             self._playout.restart(self._shared.clock.now(), self._lead)
             self._arm()

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 TICKS = 90_000
 ABSORBED = 0.1
-"""Lateness up to this part of a frame interval shifts one frame and not the clock; beyond it the clock moves."""
+"""Lateness up to this part of a frame interval delays one frame and hardly the clock; beyond it the clock moves."""
+CREEP = 0.25
+"""Part of an absorbed lateness by which the clock moves all the same: sessions that always meet drift apart."""
 
 
 @dataclass(slots=True)
@@ -58,10 +60,11 @@ class Playout:
     def place(self, ready: float) -> tuple[float, ...]:
         """Show times of a chunk whose first frame can be shown at `ready`; moves the clock on by one chunk."""
         late = ready - self.next
-        first = ready if late > ABSORBED * self.interval else self.next
+        moved = late > ABSORBED * self.interval
+        first = ready if moved else self.next
         times = tuple(first + i * self.interval for i in range(self.per_chunk))
         self._last = times[-1]
-        self.next = first + self.chunk_seconds
+        self.next = first + self.chunk_seconds + (0.0 if moved else max(0.0, late) * CREEP)
         return times
 
     def restart(self, now: float, lead: float, last_shown: float | None = None) -> None:

@@ -7,18 +7,20 @@ from ..clock import Clock
 from .costs import Costs
 from .dispatch import Dispatcher
 from .drive import Scope
+from .encode import H264Encoder
 from .pools import FeatureCache
 from .spec import EngineSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """`scope` is the root of the cancellation tree."""
+    """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree."""
 
     clock: Clock
     spec: EngineSpec
     costs: Costs
     dispatcher: Dispatcher
     features: FeatureCache
+    encoder: type[H264Encoder]
     encoders: Executor
     scope: Scope

@@ -17,7 +17,6 @@ from . import api
 from .costs import StepKey
 from .dispatch import Job, Ran
 from .drive import drive_chunk
-from .encode import H264Encoder
 from .scheduler import Ticket
 from .served import ServedCard
 from .shared import Shared
@@ -117,7 +116,7 @@ async def _price_batches(served: ServedCard, shared: Shared, device: Device, key
 
 async def _warm_encoder(served: ServedCard, shared: Shared, outcome: Outcome[Any]) -> None:
     loop, frame = asyncio.get_running_loop(), served.loaded.card.frame
-    encoder = await loop.run_in_executor(shared.encoders, H264Encoder, frame, shared.spec.kbps, shared.spec.kbps_max)
+    encoder = await loop.run_in_executor(shared.encoders, shared.encoder, frame, shared.spec.kbps, shared.spec.kbps_max)
     rgb_HWC = np.asarray(outcome.frames_FHWC[0])
     for number in range(12):
         started = shared.clock.now()

@@ -6,16 +6,34 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
+from worldroom.engine.encode import Encoded, H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker import Batch, execute
 from worldroom.models import catalog
+from worldroom.models.contract.card import FrameSpec
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.toy.card import ToySpec
+
+
+class BlankEncoder(H264Encoder):
+    """Keeps the key frames of the real one and spends no time: nine bytes a frame."""
+
+    def __init__(self, frame: FrameSpec, kbps: int, kbps_max: int) -> None:
+        self._fresh = True
+
+    def encode(self, rgb_HWC: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
+        key, self._fresh = key or self._fresh, False
+        return Encoded(bytes(9), key)
+
+    def set_bitrate(self, kbps: int) -> None:
+        pass
 
 
 class FakeDevice:
@@ -118,14 +136,24 @@ class Person:
         return [b - a for a, b in itertools.pairwise(times)]
 
 
+async def until(condition: Callable[[], object], within: float = 10.0) -> None:
+    """Let virtual time pass until the condition holds; looks every half millisecond."""
+    for _ in range(int(within / 0.0005)):
+        if condition():
+            return
+        await asyncio.sleep(0.0005)
+    raise AssertionError(f"not so within {within} s")
+
+
 async def started(
     cost: Callable[[Batch], float] | None = None,
     cards: tuple[LoadedCard, ...] | None = None,
     spec: EngineSpec | None = None,
+    encoder: type[H264Encoder] = BlankEncoder,
 ) -> tuple[Engine, FakeDevice]:
     """An engine on a fake device, warm; the running loop should be virtual."""
     device = FakeDevice(cost or steady(0.002))
     clock = LoopClock(asyncio.get_running_loop())
-    engine = Engine(cards or (toy(),), clock, spec or EngineSpec(), device)
+    engine = Engine(cards or (toy(),), clock, spec or EngineSpec(), device, encoder)
     await engine.start()
     return engine, device

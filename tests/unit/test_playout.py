@@ -19,8 +19,8 @@ def test_a_late_chunk_moves_the_clock_and_nothing_is_caught_up() -> None:
 
 def test_a_little_lateness_is_absorbed() -> None:
     clock = Playout(fps=10, per_chunk=1, start=10.0)
-    assert clock.place(ready=10.009) == (10.0,)
-    assert clock.next == pytest.approx(10.1)
+    assert clock.place(ready=10.008) == (10.0,)
+    assert clock.next == pytest.approx(10.102)
 
 
 def test_conditions_are_asked_just_in_time_and_never_before_the_chunk_in_front_leaves() -> None:
