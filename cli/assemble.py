@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import uvicorn
 from rich.console import Console
 
 from ..clock import SystemClock
@@ -24,6 +23,7 @@ from ..models.toy.card import ToySpec
 from ..models.weights import WeightsError
 from ..rtc.app import create_app
 from ..rtc.edge import EdgeSpec
+from ..rtc.serving import EdgeServer
 from ..sessions.journal import Journal
 from ..sessions.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
 from ..sessions.rooms import Rooms, RoomsSpec
@@ -72,14 +72,14 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
         stack.push_async_callback(rooms.close)
         edge = EdgeSpec(web_root=WEB_ROOT, loopback_only=spec.loopback, udp_ports=spec.udp_ports)
         app = create_app(rooms, engine, edge, clock)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
+        server = EdgeServer(app)
         warming = asyncio.create_task(_warm_up(engine, server, listener, loaded, console))
-        await server.serve(sockets=[listener])
+        await server.until_signal(listener)
         await warming
 
 
 async def _warm_up(
-    engine: Engine, server: uvicorn.Server, listener: socket.socket, loaded: LoadedCard, console: Console
+    engine: Engine, server: EdgeServer, listener: socket.socket, loaded: LoadedCard, console: Console
 ) -> None:
     """Make the engine ready, then print where to go; a fault here stops the server instead of leaving it deaf."""
     try:
