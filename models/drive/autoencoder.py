@@ -8,10 +8,7 @@ them. Latents have zero mean and unit variance per channel. Knows nothing of tim
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -45,6 +42,26 @@ class Residual(nn.Module):
         return x + y
 
 
+class UnitVariance(nn.Module):
+    """Each channel to zero mean and unit variance: of the batch in training, of running statistics after it."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.mean: Tensor
+        self.variance: Tensor
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("variance", torch.ones(channels))
+
+    def forward(self, x_NCHW: Tensor) -> Tensor:
+        mean, variance = self.mean, self.variance
+        if self.training:
+            mean, variance = x_NCHW.mean((0, 2, 3)), x_NCHW.var((0, 2, 3), unbiased=False)
+            with torch.no_grad():
+                self.mean.lerp_(mean, 0.02)
+                self.variance.lerp_(variance, 0.02)
+        return (x_NCHW - mean[:, None, None]) * torch.rsqrt(variance[:, None, None] + 1e-5)
+
+
 class Encoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +69,7 @@ class Encoder(nn.Module):
         self.down = MatrixConv(256, 128, 1)
         self.coarse = Residual(128)
         self.outward = MatrixConv(128, LATENT, 1)
-        self.normal = nn.BatchNorm2d(LATENT, affine=False, momentum=0.02)
+        self.normal = UnitVariance(LATENT)
 
     def forward(self, picture: Tensor) -> Tensor:
         x = F.silu(self.inward(F.pixel_unshuffle(picture, 4)))
@@ -115,11 +132,3 @@ def to_frames(picture_N3HW: Tensor) -> Tensor:
     """Pictures to uint8 frames [N, 80, 128, 3]."""
     levels = (picture_N3HW.float().clamp(-1, 1) + 1) * 127.5 + 0.5
     return levels.to(torch.uint8).permute(0, 2, 3, 1).contiguous()
-
-
-def load_autoencoder(path: Path, dtype: torch.dtype) -> DriveAutoencoder:
-    """Read the weights, set for inference in `dtype`."""
-    model = DriveAutoencoder()
-    model.load_state_dict({name: tensor.float() for name, tensor in load_file(path).items()}, strict=False)
-    ready = model.eval().requires_grad_(False).to(dtype).to(memory_format=torch.channels_last)
-    return ready

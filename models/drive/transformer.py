@@ -15,10 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
-from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -98,12 +96,9 @@ class CondBF:
     sigma_BF: Tensor
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Softmax attention by plain matmuls: on a CPU in bf16 faster than the fused kernel, forward and backward."""
-    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
-    if bias is not None:
-        scores = scores + bias
-    return scores.softmax(-1) @ v
+    return ((q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)).softmax(-1) @ v
 
 
 class Spatial(nn.Module):
@@ -121,8 +116,9 @@ class Spatial(nn.Module):
 
     def forward(self, h_BFNW: Tensor, modulation_BF16W: Tensor) -> Tensor:
         shift, scale, gate, mlp_shift, mlp_scale, mlp_gate = (modulation_BF16W + self.table).unbind(3)
-        q, k, v = self.qkv(_modulated(h_BFNW, shift, scale)).unflatten(-1, (3, self.heads, -1)).transpose(2, 4).unbind(3)
-        attended = attend(_unit(q), _unit(k), v, None).transpose(2, 3)  # [B, F, N, H, D]
+        qkv = self.qkv(_modulated(h_BFNW, shift, scale)).unflatten(-1, (3, self.heads, -1))
+        q, k, v = qkv.transpose(2, 4).unbind(3)  # [B, F, H, N, D]
+        attended = attend(_unit(q), _unit(k), v).transpose(2, 3)  # [B, F, N, H, D]
         h = h_BFNW + (1 + gate) * self.out(attended.flatten(-2))
         hidden = F.relu(self.up(_modulated(h, mlp_shift, mlp_scale))).square()
         z: Tensor = h + (1 + mlp_gate) * self.down(hidden)
@@ -214,7 +210,7 @@ class DriveTransformer(nn.Module):
         return x0[:, 0].clamp(-CLAMP, CLAMP)
 
     def commit(self, history_B3NC: Tensor, cond: CondB, kv: KVView) -> CommittedKV:
-        """K and V of the newest clean frame; history = [it, the one before, the one before that]. Does not read `kv`."""
+        """K and V of the newest clean frame; history = [it, the one before, the one before that]; `kv` is not read."""
         sigma_B = torch.full((history_B3NC.shape[0],), CONTEXT_SIGMA, device=history_B3NC.device)
         remembered = self._remember(history_B3NC[:, None], self._condition(_single(cond, sigma_B), _CONTEXT))
         k, v = (torch.stack(list(layers), 1)[..., 0, :] for layers in zip(*remembered, strict=True))
@@ -301,12 +297,3 @@ def _part(cond: CondBF, frames: slice, sigma_BF: Tensor) -> CondBF:
 def _past(kv: KVView) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
     layers = zip(kv.k_BLNHSD.unbind(1), kv.v_BLNHSD.unbind(1), strict=True)
     return list(layers), kv.ages_BS[:, None]
-
-
-def load_transformer(path: Path, shape: DriveShape, dtype: torch.dtype) -> DriveTransformer:
-    """Read the weights, set for inference in `dtype`."""
-    model = DriveTransformer(shape)
-    with safe_open(path, framework="pt") as file:
-        model.load_state_dict({name: file.get_tensor(name).float() for name in file.keys()})  # noqa: SIM118
-    ready = model.eval().requires_grad_(False).to(dtype)
-    return ready

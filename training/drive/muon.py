@@ -33,7 +33,9 @@ def orthogonalised(matrix: Tensor) -> Tensor:
 class Muon:
     """One momentum buffer per matrix; `rate` is set from outside before each step."""
 
-    def __init__(self, matrices: Sequence[nn.Parameter], rate: float, momentum: float = 0.95, decay: float = 0.01) -> None:
+    def __init__(
+        self, matrices: Sequence[nn.Parameter], rate: float, momentum: float = 0.95, decay: float = 0.01
+    ) -> None:
         self.matrices, self.rate, self.momentum, self.decay = list(matrices), rate, momentum, decay
         self.buffers = [torch.zeros_like(m) for m in self.matrices]
 

@@ -52,7 +52,12 @@ def optimiser_for(hidden: list[nn.Parameter], model: nn.Module, rates: Rates, be
     """`hidden` are the 2-d matrices Muon trains; every other parameter of `model` goes to AdamW."""
     known = {id(p) for p in hidden}
     others = [p for p in model.parameters() if id(p) not in known]
-    return Optimiser(Muon(hidden, rates.muon), torch.optim.AdamW(others, lr=rates.adam, betas=betas, weight_decay=1e-3), rates, others)
+    return Optimiser(
+        Muon(hidden, rates.muon),
+        torch.optim.AdamW(others, lr=rates.adam, betas=betas, weight_decay=1e-3),
+        rates,
+        others,
+    )
 
 
 def averaged_copy(model: nn.Module) -> nn.Module:

@@ -17,9 +17,9 @@ from ...models.drive.transformer import DriveShape, DriveTransformer, Spatial, T
 from .optimise import Optimiser, Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from .windows import Latents, Window, sample, target_sigma, with_damage, with_noise
 
-RATES = Rates(muon=0.02, adam=2e-3, warm_up=60, flat=0.45)
+RATES = Rates(muon=0.02, adam=2e-3, warm_up=60, flat=0.7)
 BETAS = (0.9, 0.97)
-WINDOWS, TARGETS = 6, 12
+WINDOWS, TARGETS = 8, 12
 FRAMES = TARGETS + 2
 CONTEXT_NOISE, DAMAGED = 0.4, 0.25
 ONES = 0.75  # share of targets at noise level 1
@@ -49,7 +49,12 @@ def optimiser_of(model: DriveTransformer, rates: Rates) -> Optimiser:
 
 
 def prediction_loss(
-    model: DriveTransformer, context_BFNC: Tensor, truth: Window, sigma_BT: Tensor, largest_noise: float, g: torch.Generator
+    model: DriveTransformer,
+    context_BFNC: Tensor,
+    truth: Window,
+    sigma_BT: Tensor,
+    largest_noise: float,
+    g: torch.Generator,
 ) -> Tensor:
     """Squared error of each target frame [B, T], contexts noised up to `largest_noise`."""
     context, context_sigma = with_noise(context_BFNC, largest_noise, g)
@@ -95,6 +100,8 @@ def held_loss(model: DriveTransformer, held: Latents) -> float:
     g, ones = torch.Generator().manual_seed(7), torch.ones(8, TARGETS)
     parts = []
     for i in range(0, 24, 8):
-        rows = Window(*(t[i : i + 8] for t in (truth.latents_BFNC, truth.controls_BFK, truth.look_BFL, truth.innovations_BFI)))
+        rows = Window(
+            *(t[i : i + 8] for t in (truth.latents_BFNC, truth.controls_BFK, truth.look_BFL, truth.innovations_BFI))
+        )
         parts.append(prediction_loss(model, rows.latents_BFNC, rows, ones, 0.0, g).mean())
     return float(torch.stack(parts).mean())

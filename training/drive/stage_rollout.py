@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,13 @@ class Report:
 
 
 def train(
-    data: Latents, start: DriveTransformer, path: Path, total: int, seed: int, ramp: Ramp, report: Callable[[Report], None]
+    data: Latents,
+    start: DriveTransformer,
+    path: Path,
+    total: int,
+    seed: int,
+    ramp: Ramp,
+    report: Callable[[Report], None],
 ) -> DriveTransformer:
     """Train for `total` dreams (resuming from `path`) and return the averaged model."""
     torch.manual_seed(seed)
@@ -97,7 +104,7 @@ def window_places(frames: int, rng: np.random.Generator) -> list[int]:
     if room < TARGETS // 2:
         return [int(rng.integers(room + 1))]
     edges = np.linspace(0, room + 1, WINDOWS_PER_DREAM + 1)
-    return [int(rng.integers(int(a), max(int(a) + 1, int(b)))) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [int(rng.integers(int(a), max(int(a) + 1, int(b)))) for a, b in pairwise(edges)]
 
 
 @torch.no_grad()

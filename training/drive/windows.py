@@ -48,14 +48,12 @@ class Window:
 
 
 def load_latents(folder: Path) -> Latents:
+    """Read a data set; episodes that have no latents yet are left out."""
     recorded = open_episodes(folder)
-    tensor = lambda a: torch.from_numpy(np.array(a))  # noqa: E731
-    return Latents(
-        tensor(np.load(folder / "latents.npy")),
-        tensor(recorded.controls).float(),
-        tensor(recorded.look),
-        tensor(recorded.innovations),
-    )
+    latents = np.load(folder / "latents.npy")
+    whole = (recorded.controls, recorded.look, recorded.innovations)
+    controls, look, innovations = (torch.from_numpy(np.array(a[: len(latents)])) for a in whole)
+    return Latents(torch.from_numpy(latents), controls.float(), look, innovations)
 
 
 def sample(data: Latents, windows: int, frames: int, rng: np.random.Generator) -> Window:
