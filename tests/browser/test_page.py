@@ -137,7 +137,7 @@ def test_pause_holds_the_picture_and_resume_goes_on(alice: Visitor) -> None:
 
 
 def test_after_a_reset_no_frame_of_the_old_world_is_shown(alice: Visitor) -> None:
-    epoch = alice.number("worldroom.world.epoch")
+    epoch = alice.number("worldroom.world.onScreen.epoch")
     alice.page.evaluate(NOTE_FRAMES)
     alice.until("frames.length > 5")
     alice.page.click("#reset")

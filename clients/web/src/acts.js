@@ -1,6 +1,7 @@
 /** The buttons around the picture: pause, reset, like, dislike, the wheel, share, full screen. Knows no connection. */
 
 import { element, say } from './dom.js';
+import { toast } from './toast.js';
 
 /** @typedef {import('./messages.js').Participants} Participants */
 /** @typedef {import('./messages.js').WorldState} WorldState */
@@ -13,13 +14,9 @@ import { element, say } from './dom.js';
 const CHOSEN_MS = 900;
 
 export class Acts {
-  /**
-   * @param {Does} does
-   * @param {(text: string) => void} toast
-   */
-  constructor(does, toast) {
+  /** @param {Does} does */
+  constructor(does) {
     this.does = does;
-    this.toast = toast;
     /** @type {WorldState} */
     this.world = 'opening';
     this.pause = element('pause', HTMLButtonElement);
@@ -84,9 +81,9 @@ export class Acts {
     const link = location.href;
     try {
       await navigator.clipboard.writeText(link);
-      this.toast('Link copied: whoever opens it watches you drive');
+      toast('Link copied: whoever opens it watches you drive');
     } catch {
-      this.toast(link);
+      toast(link);
     }
   }
 }

@@ -17,6 +17,7 @@ import { Picture } from './picture.js';
 import { Place } from './place.js';
 import { PromptBox } from './prompt.js';
 import { Room } from './room.js';
+import { toast } from './toast.js';
 
 /** @typedef {import('./latency.js').Joined} Joined */
 /** @typedef {import('./messages.js').ServerMessage} ServerMessage */
@@ -26,7 +27,6 @@ import { Room } from './room.js';
 const SHOWN_EVERY_MS = 250;
 const SHOWN_MOST = 64;
 const STATS_EVERY_MS = 1000;
-const TOAST_MS = 3200;
 const WORLD_NAMES = { opening: 'Opening', running: 'Live', paused: 'Paused', held: 'Held', closed: 'Ended' };
 const LINK_NAMES = {
   connecting: 'Connecting', live: 'Live', lost: 'Reconnecting', full: 'Server full', refused: 'Refused',
@@ -46,7 +46,6 @@ const world = {
   welcome: null,
   /** @type {WorldState} */
   state: 'opening',
-  epoch: 0,
   drives: true,
   /** The newest frame seen: its receipt. @type {import('./messages.js').Receipt | null} */
   onScreen: null,
@@ -58,7 +57,6 @@ const steering = new Set();
 /** @type {Map<number, string>} */
 const asked = new Map();
 let sendTimer = 0;
-let toastTimer = 0;
 
 const hud = new Hud(latency);
 const overlay = new KeyOverlay(press);
@@ -69,16 +67,13 @@ const notice = new Notice(() => {
   else room.wake();
 });
 const promptBox = new PromptBox((text, transition, seconds) => ask('prompt', { type: 'prompt', text, transition, seconds }));
-const acts = new Acts(
-  {
-    pause: () => ask('pause', { type: 'pauseworld' }),
-    resume: () => ask('resume', { type: 'resumeworld' }),
-    reset: () => ask('reset', { type: 'resetworld' }),
-    feedback: (value) => ask('feedback', { type: 'feedback', chunk: world.onScreen?.chunk ?? 0, value }),
-    wheel: () => ask('wheel', { type: 'passwheel' }),
-  },
-  toast,
-);
+const acts = new Acts({
+  pause: () => ask('pause', { type: 'pauseworld' }),
+  resume: () => ask('resume', { type: 'resumeworld' }),
+  reset: () => ask('reset', { type: 'resetworld' }),
+  feedback: (value) => ask('feedback', { type: 'feedback', chunk: world.onScreen?.chunk ?? 0, value }),
+  wheel: () => ask('wheel', { type: 'passwheel' }),
+});
 const picture = new Picture(element('picture', HTMLVideoElement), {
   shown: ({ rtp, shown_ms, receive_ms }) => {
     if (!notice.seen) {
@@ -158,7 +153,6 @@ function hear(message) {
       asked.delete(message.id ?? 0);
       return toast(message.detail);
     case 'statechanged':
-      world.epoch = message.epoch;
       latency.forgetPresses();
       return showWorld(message.state);
     case 'promptchanged':
@@ -175,7 +169,6 @@ function hear(message) {
 /** @param {Welcome} welcome */
 function arrive(welcome) {
   world.welcome = welcome;
-  world.epoch = welcome.epoch;
   world.drives = welcome.role === 'driver';
   latency.restart();
   held.restart();
@@ -209,6 +202,7 @@ function accepted(id) {
  */
 function applied(id, chunk) {
   promptBox.applied(id, chunk);
+  if (asked.get(id) === 'wheel' && world.drives) toast('The wheel is free for anyone who watches');
   asked.delete(id);
 }
 
@@ -255,15 +249,6 @@ function showWorld(state) {
 function startAnew() {
   place.forget();
   room.start();
-}
-
-/** @param {string} text */
-function toast(text) {
-  const box = element('toast', HTMLElement);
-  say(box, text);
-  box.classList.add('up');
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => box.classList.remove('up'), TOAST_MS);
 }
 
 /** @param {KeyboardEvent} event */

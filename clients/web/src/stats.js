@@ -6,23 +6,23 @@
 /**
  * @typedef {{
  *   at_ms: number, frames?: number, bytes?: number, buffer_s?: number, buffered?: number, fps?: number, rtt_s?: number,
- *   frozen?: number, lost?: number,
  * }} Reading
  */
-/** @typedef {{ fps?: number, kbps?: number, buffer_ms?: number, rtt_ms?: number, frames?: number }} Figures */
+/** @typedef {{ fps?: number, kbps?: number, buffer_ms?: number, rtt_ms?: number }} Figures */
 
 /**
  * @param {Iterable<[string, unknown]>} report an RTCStatsReport, or anything shaped like one
- * @param {number} at_ms
+ * @param {number} now_ms for entries without a time of their own
  * @returns {Reading}
  */
-export function readStats(report, at_ms) {
+export function readStats(report, now_ms) {
   /** @type {Reading} */
-  const reading = { at_ms };
+  const reading = { at_ms: now_ms };
   for (const [, entry] of report) {
     if (typeof entry !== 'object' || entry === null) continue;
     const stat = /** @type {Record<string, unknown>} */ (entry);
     if (stat.type === 'inbound-rtp' && (stat.kind ?? stat.mediaType ?? 'video') === 'video') {
+      reading.at_ms = number(stat.timestamp) ?? now_ms;
       reading.frames = number(stat.framesDecoded);
       reading.bytes = number(stat.bytesReceived);
       reading.buffer_s = number(stat.jitterBufferDelay);
@@ -48,7 +48,6 @@ export function figures(before, now) {
   const waited_s = grown(before.buffer_s, now.buffer_s);
   const emitted = grown(before.buffered, now.buffered);
   return {
-    frames: now.frames,
     fps: frames !== undefined && seconds > 0 ? frames / seconds : now.fps,
     kbps: bytes !== undefined && seconds > 0 ? (bytes * 8) / 1000 / seconds : undefined,
     buffer_ms: waited_s !== undefined && emitted ? (waited_s / emitted) * 1000 : undefined,
