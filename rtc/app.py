@@ -106,6 +106,8 @@ def _add_offers(app: FastAPI, edge: Edge) -> None:
     @app.post("/v1/rooms/{room}/offer")
     async def offer(room: str, request: Request) -> Response:
         _named(room)
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+            raise ApiFault(415, "not_json", "the body of an offer is application/json")
         try:
             asked = decode_body(await _body(request))
             client = request.client

@@ -25,7 +25,7 @@ BITRATE_INTERVAL = 1.0
 VIEWERS_MAX = 256
 
 
-BITRATE = BitrateRange(floor=400, ceiling=4000)
+BITRATE = BitrateRange(floor=400, ceiling=2500)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ constrained baseline, packetization mode 1) and has created the three data chann
 host candidates; nothing is trickled. Sent again with the `token` of an earlier answer, it takes the same seat over.
 
 A refusal is a `503` (or `409` for a conflict) with a `Retry-After` header and a `refusal` body. Every other error has
-an `apierror` body: `400` for a bad body, SDP or room name, `413` above 64 KiB, `422` for a peer without H.264.
+an `apierror` body: `400` for a bad body, SDP or room name, `413` above 64 KiB, `415` if not
+`application/json`, `422` for a peer without H.264.
 
 | channel | created by the client as | carries |
 |---|---|---|

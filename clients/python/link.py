@@ -159,7 +159,9 @@ class Link:
     async def _ask(self, offer: Offer) -> Answer:
         async with httpx.AsyncClient(timeout=CONNECT_TIMEOUT, trust_env=False) as http:
             reply = await http.post(
-                f"{self._place.base}/v1/rooms/{self._place.room}/offer", content=msgspec.json.encode(offer)
+                f"{self._place.base}/v1/rooms/{self._place.room}/offer",
+                content=msgspec.json.encode(offer),
+                headers={"Content-Type": "application/json"},
             )
         if reply.status_code == 200:
             return msgspec.json.decode(reply.content, type=Answer)

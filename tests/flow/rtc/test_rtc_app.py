@@ -23,7 +23,8 @@ async def offer_of(codecs: tuple[str, ...] = (), direction: str = "recvonly") ->
 
 async def post(base: str, body: bytes, room: str = "test") -> httpx.Response:
     async with httpx.AsyncClient(trust_env=False) as http:
-        return await http.post(f"{base}/v1/rooms/{room}/offer", content=body)
+        headers = {"Content-Type": "application/json"}
+        return await http.post(f"{base}/v1/rooms/{room}/offer", content=body, headers=headers)
 
 
 def offer_body(sdp: str) -> bytes:
@@ -103,6 +104,12 @@ async def test_a_mutilated_real_offer_gets_a_4xx_at_every_line(served) -> None:
 async def test_bodies_are_strict_and_bounded(served, body: bytes, status: int, code: str) -> None:
     reply = await post(served.base, body)
     assert (reply.status_code, reply.json()["code"]) == (status, code)
+
+
+async def test_only_json_is_read_so_that_other_sites_cannot_post_forms(served) -> None:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        reply = await http.post(f"{served.base}/v1/rooms/test/offer", data={"sdp": "v=0"})
+    assert (reply.status_code, reply.json()["code"]) == (415, "not_json")
 
 
 async def test_a_peer_without_h264_is_told_so(served) -> None:
