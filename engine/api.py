@@ -177,7 +177,10 @@ class ChunkDue(Message, frozen=True):
 
 
 class Timings(Message, frozen=True):
-    """Where one chunk's time went. wait: begin to first step; step: all denoise/commit passes; the rest as named."""
+    """Where one chunk's time went. wait: begin to first step; step: all denoise/commit passes; the rest as named.
+
+    encode is a frame's own, so it is 0 in `ChunkDone`.
+    """
 
     wait_us: int
     step_us: int

@@ -72,6 +72,7 @@ class Engine:
         self._ready = True
 
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        self._obey()
         no = self._refusal(command)
         while no is not None and self._going:
             await next(iter(self._going)).gone.wait()

@@ -9,14 +9,13 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from ..models.contract.cache import CacheView
-from ..models.contract.loop import Ask, Outcome, StepKind, WorkPlan
+from ..models.contract.loop import Ask, Outcome, WorkPlan
 from . import api
-from .costs import StepKey
+from .chunk import Chunk
 from .dispatch import Job
 from .drive import BadFrames, Scope, Superseded, drive_chunk
 from .playout import Margin, Playout
@@ -25,7 +24,7 @@ from .prompts import Prompts
 from .scheduler import Ticket
 from .served import ServedCard
 from .shared import Shared
-from .show import Shot, Show
+from .show import Show
 
 log = logging.getLogger(__name__)
 
@@ -38,21 +37,6 @@ class Phase(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     CLOSED = "closed"
-
-
-@dataclass(slots=True)
-class _Chunk:
-    """The chunk in flight and where its time goes."""
-
-    number: int
-    conditions: api.Conditions
-    scope: Scope
-    begun: float
-    deadline: float
-    steps: list[StepKey]
-    first_step: float = math.inf
-    step_seconds: float = 0.0
-    decode_seconds: float = 0.0
 
 
 class Live:
@@ -95,7 +79,7 @@ class Live:
         self._epoch = 0
         self._number = 0
         self._carry: Any = None
-        self._chunk: _Chunk | None = None
+        self._chunk: Chunk | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = math.inf
@@ -168,7 +152,9 @@ class Live:
         now = self._shared.clock.now()
         self._playout.begun(now - self._due)
         self.phase = Phase.RUNNING
-        self._chunk = _Chunk(self._number, conditions, Scope(self._scope), now, self._playout.next, [])
+        deadline = self._playout.next
+        latest_start = deadline - self._show.lead - self.served.chunk_price(self.steps)
+        self._chunk = Chunk(self._number, conditions, Scope(self._scope), now, deadline, latest_start)
         self._task = asyncio.get_running_loop().create_task(self._run(self._chunk))
 
     def _supersede(self, command: api.Supersede) -> None:
@@ -230,7 +216,7 @@ class Live:
 
     # ---- one chunk -------------------------------------------------------------------------------------------------
 
-    async def _run(self, chunk: _Chunk) -> None:
+    async def _run(self, chunk: Chunk) -> None:
         """Drive one chunk; whatever happens to it ends here."""
         frame = self.served.loaded.card.frame
         try:
@@ -257,7 +243,7 @@ class Live:
             self._finish(chunk, outcome)
         await self._over()
 
-    def _ask_of(self, chunk: _Chunk) -> Ask[Any]:
+    def _ask_of(self, chunk: Chunk) -> Ask[Any]:
         conditions = chunk.conditions
         return Ask(
             seed=self._seed,
@@ -270,7 +256,7 @@ class Live:
             committed=self.served.pool.count(self._slot),
         )
 
-    async def _execute(self, chunk: _Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
+    async def _execute(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         shared, key = self._shared, self.served.step_key(plan)
         ticket = Ticket(
             number=shared.dispatcher.number(),
@@ -278,53 +264,27 @@ class Live:
             key=key,
             latency_class=self.latency_class,
             queued=shared.clock.now(),
+            latest_start=chunk.latest_start,
             deadline=chunk.deadline - self._show.lead,
             remaining=self.served.remaining(shared.costs, self.steps, len(chunk.steps), key),
         )
         ran = await shared.dispatcher.submit(ticket, Job(self.served.loaded, plan.row, view, chunk.scope))
-        chunk.steps.append(key)
-        chunk.first_step = min(chunk.first_step, ran.started)
-        if plan.kind is StepKind.DECODE:
-            chunk.decode_seconds += ran.seconds
-        else:
-            chunk.step_seconds += ran.seconds
+        chunk.stepped(key, ran)
         return ran.result
 
-    def _finish(self, chunk: _Chunk, outcome: Outcome[Any]) -> None:
+    def _finish(self, chunk: Chunk, outcome: Outcome[Any]) -> None:
         now, counters = self._shared.clock.now(), self.served.counters
         self._carry = outcome.carry
         self._number += 1
         self._faults = 0
-        self.served.finished(self.steps, chunk.steps, chunk.step_seconds + chunk.decode_seconds)
-        late = max(0.0, now - chunk.deadline)
+        self.served.finished(self.steps, chunk.steps, chunk.device_seconds)
+        late, ready = max(0.0, now - chunk.deadline), now + self._show.lead
         counters.chunks_done += 1
         counters.chunks_late += late > 0
-        self._margin.finished(now + self._show.lead > chunk.deadline)
-        conditions = chunk.conditions
-        timings = api.Timings(
-            wait_us=round((chunk.first_step - chunk.begun) * 1e6),
-            step_us=round(chunk.step_seconds * 1e6),
-            decode_us=round(chunk.decode_seconds * 1e6),
-            encode_us=0,
-        )
-        self._emit(
-            api.ChunkDone(self.session, chunk.number, conditions.epoch, outcome.digest, round(late * 1e6), timings)
-        )
-        shots = [
-            Shot(
-                rgb_HWC,
-                at,
-                chunk.number,
-                conditions.epoch,
-                conditions.input_seq,
-                conditions.prompt_version,
-                conditions.controls,
-                chunk.begun,
-                timings,
-            )
-            for rgb_HWC, at in zip(outcome.frames_FHWC, self._playout.place(now + self._show.lead), strict=True)
-        ]
-        self._show.push(shots)
+        self._margin.finished(ready > chunk.deadline)
+        epoch, late_us = chunk.conditions.epoch, round(late * 1e6)
+        self._emit(api.ChunkDone(self.session, chunk.number, epoch, outcome.digest, late_us, chunk.timings()))
+        self._show.push(chunk.shots(outcome.frames_FHWC, self._playout.place(ready)))
 
     async def _over(self) -> None:
         """A boundary between chunks: nothing of this session is on the device."""

@@ -58,15 +58,16 @@ class Prompts:
 
     async def _compute(self, command: api.EncodePrompt, key: str) -> None:
         shared, step = self._shared, self._served.prompt_step()
-        now = shared.clock.now()
+        now, price = shared.clock.now(), shared.costs.price(step, 1)
         ticket = Ticket(
             number=shared.dispatcher.number(),
             session=self._session,
             key=step,
             latency_class=api.LatencyClass.INTERACTIVE,
             queued=now,
+            latest_start=now + WITHIN - price,
             deadline=now + WITHIN,
-            remaining=shared.costs.price(step, 1),
+            remaining=price,
         )
         try:
             ran = await shared.dispatcher.submit(ticket, Job(self._served.loaded, command.text, None, self._scope))

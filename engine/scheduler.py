@@ -1,10 +1,11 @@
 """Which waiting steps run next: a pure function of the queue, the time and the prices.
 
-    latest start = deadline - price of everything this chunk still needs      (background: its arrival + ageing)
+    latest start = deadline - price of the chunk      (background: arrival + ageing)
 
-Earliest latest start first; equals are drawn by a seeded shuffle. The first ticket leads and compatible ones join its
-batch while every member still meets its deadline. Work with slack does not start when it would still hold the device
-at `reserved`, the moment an interactive chunk is known to need it.
+Earliest latest start first; equals are drawn by a seeded shuffle. It is one figure for the whole chunk: if it grew with
+every step done, two chunks that meet would take turns and both be late. The first ticket leads; others of its kind join
+its batch while every member meets its deadline. Work with slack does not start when it would still hold the device at
+`reserved`, the moment an interactive chunk is known to need it.
 """
 
 import math
@@ -18,13 +19,17 @@ from .costs import Costs, StepKey
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """One step that waits for the device. `remaining` prices this step and all that follow it in its chunk."""
+    """One step that waits for the device.
+
+    `latest_start` is when its chunk had to begin to meet `deadline`; `remaining` prices this step and what follows it.
+    """
 
     number: int
     session: str
     key: StepKey
     latency_class: LatencyClass
     queued: float
+    latest_start: float
     deadline: float
     remaining: float
 
@@ -57,18 +62,18 @@ Decision = Run | Wait
 
 def choose(queue: Sequence[Ticket], now: float, costs: Costs, reserved: float, rules: Rules) -> Decision:
     """One batch, or how long to wait. `reserved` is infinity when no interactive chunk is expected."""
-    ranked = sorted(queue, key=lambda ticket: (latest_start(ticket, rules), _draw(ticket, rules)))
+    ranked = sorted(queue, key=lambda ticket: (_rank(ticket, rules), _draw(ticket, rules)))
     for leader in ranked:
         if _may_start(leader, now, costs, reserved, rules):
             return Run(_gather(leader, ranked, now, costs, rules))
-    held_until = min((latest_start(ticket, rules) for ticket in ranked), default=math.inf)
+    held_until = min((_rank(ticket, rules) for ticket in ranked), default=math.inf)
     return Wait(max(now, min(reserved, held_until)) if ranked else math.inf)
 
 
-def latest_start(ticket: Ticket, rules: Rules) -> float:
+def _rank(ticket: Ticket, rules: Rules) -> float:
     if ticket.latency_class is LatencyClass.BACKGROUND:
         return ticket.queued + rules.ageing
-    return ticket.deadline - ticket.remaining
+    return ticket.latest_start
 
 
 def _draw(ticket: Ticket, rules: Rules) -> float:
@@ -77,7 +82,7 @@ def _draw(ticket: Ticket, rules: Rules) -> float:
 
 def _may_start(ticket: Ticket, now: float, costs: Costs, reserved: float, rules: Rules) -> bool:
     """Urgent work starts at once; work with slack only if the device is free again when it is needed."""
-    start = latest_start(ticket, rules)
+    start = _rank(ticket, rules)
     if start <= max(now, reserved) or reserved <= now:
         return True
     return now + costs.price(ticket.key, 1) <= reserved

@@ -88,6 +88,7 @@ class _Rehearsal:
             key=key,
             latency_class=api.LatencyClass.INTERACTIVE,
             queued=shared.clock.now(),
+            latest_start=math.inf,
             deadline=math.inf,
             remaining=0.0,
         )

@@ -137,7 +137,7 @@ class Person:
 
 
 async def until(condition: Callable[[], object], within: float = 10.0) -> None:
-    """Let virtual time pass until the condition holds; looks every half millisecond."""
+    """Let time pass until the condition holds; looks every half millisecond."""
     for _ in range(int(within / 0.0005)):
         if condition():
             return

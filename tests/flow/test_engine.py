@@ -222,6 +222,7 @@ def test_many_sessions_keep_their_rates_on_one_device() -> None:
         await asyncio.sleep(5)
         for person in people:
             assert len(person.frames) in (119, 120, 121)
+            assert person.done[-1][1].late_us < 1000
         await closed(engine, *people)
 
     play(scene)
@@ -242,7 +243,7 @@ def test_a_session_that_never_answers_blocks_nobody_and_costs_nothing() -> None:
         await asyncio.sleep(2)
         assert len(silent.frames) in (47, 48, 49)
         assert not silent.faults
-        assert silent.done[0][1].late_us == 0, "the wait for conditions is not lateness"
+        assert silent.done[0][1].late_us < 10_000, "two seconds without an answer are not lateness"
         assert max(silent.done[-1][1].late_us, driver.done[-1][1].late_us) < 100, "the two have drifted apart"
         await closed(engine, silent, driver)
 
@@ -262,7 +263,6 @@ def test_a_full_engine_refuses_with_figures_and_a_closed_session_makes_room() ->
         assert (fourth.queue_place, fourth.retry_after_s) == (2, 6.0)
         await asyncio.sleep(0.5)
         engine.post(api.Close("a"))
-        await asyncio.sleep(0)
         assert isinstance(await third.open(), api.Opened)
         await asyncio.sleep(1)
         assert len(third.frames) > 20

@@ -23,7 +23,7 @@ def prices(one: float = 0.010, two: float = 0.012) -> Costs:
 
 
 def ticket(number: int, deadline: float, remaining: float = 0.010, key: StepKey = DENOISE, **more: object) -> Ticket:
-    fields = {"latency_class": LatencyClass.INTERACTIVE, "queued": 0.0, **more}
+    fields = {"latency_class": LatencyClass.INTERACTIVE, "queued": 0.0, "latest_start": deadline - remaining, **more}
     return Ticket(number=number, session=f"s{number}", key=key, deadline=deadline, remaining=remaining, **fields)
 
 
@@ -40,6 +40,12 @@ def test_the_latest_start_counts_not_the_deadline() -> None:
     near_but_short = ticket(1, deadline=1.00, remaining=0.010, key=DECODE)
     far_but_long = ticket(2, deadline=1.02, remaining=0.040)
     assert numbers(choose([near_but_short, far_but_long], 0.9, prices(), NEVER, RULES)) == [2]
+
+
+def test_a_chunk_that_began_first_is_not_overtaken_by_its_equal_half_way() -> None:
+    half_done = ticket(1, deadline=1.000, remaining=0.010, key=DECODE, latest_start=0.960)
+    just_begun = ticket(2, deadline=1.002, remaining=0.040, latest_start=0.962)
+    assert numbers(choose([half_done, just_begun], 0.985, prices(), NEVER, RULES)) == [1]
 
 
 def test_compatible_steps_share_a_batch_while_both_are_in_time() -> None:
