@@ -15,7 +15,8 @@ import msgspec
 from ...rtc.wire import Receipt, Role
 from ..python.latency import LatencyLog, Spread, spread
 from ..python.measure import Observation, press_at_random, run_join
-from ..python.room import RoomClient, RoomFrame, join
+from ..python.pictures import RoomFrame
+from ..python.room import RoomClient, join
 
 SETTLE_S = 1.0
 VIEWERS = (0, 1, 2, 4, 8)
@@ -96,7 +97,7 @@ async def measure_latency(base: str, seconds: float, dice: random.Random) -> Lat
                 samples.append(receipt)
 
         await asyncio.sleep(SETTLE_S)
-        room.on_joined = take
+        room.pictures.on_joined = take
         await _press(room, seconds, dice)
         assert room.welcome is not None
         fps = room.welcome.fps
@@ -146,7 +147,7 @@ async def _point(
             encode_us.append(frame.receipt.encode_us)
 
     if viewers:
-        viewers[0].on_joined = take
+        viewers[0].pictures.on_joined = take
     began, cpu = time.monotonic(), await _cpu_seconds(http)
     await asyncio.sleep(seconds)
     took, used = time.monotonic() - began, await _cpu_seconds(http) - cpu
