@@ -49,6 +49,7 @@ class RoomCounts:
 
     problems: int = 0
     reconnects: int = 0
+    refusals: int = 0
 
 
 class RoomClient:
@@ -142,6 +143,7 @@ class RoomClient:
                 return link
             except RoomRefused as refused:
                 await link.close()
+                self.counts.refusals += 1
                 pause = refused.retry_after_s
                 if pause is None or time.monotonic() + pause > until:
                     raise
