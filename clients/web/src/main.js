@@ -280,7 +280,7 @@ setInterval(() => {
   notice.update();
 }, 250);
 setInterval(async () => hud.stats(await room.stats()), STATS_EVERY_MS);
-glow(element('picture', HTMLVideoElement), element('glow', HTMLCanvasElement));
+glow(element('picture', HTMLVideoElement));
 
 /** For the console and for tests. */
 Object.assign(globalThis, { worldroom: { room, latency, world, hud, held } });
