@@ -8,10 +8,12 @@ import difflib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from .contract.card import ModelCard
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
+from .family import Family
 from .toy.card import ToySpec, toy_card
 from .toy.loop import ToyLoop
 from .toy.runtime import ToyRuntime
@@ -40,31 +42,47 @@ def _load_toy(card: ModelCard, choice: RuntimeChoice, toy: ToySpec) -> LoadedCar
 _CARDS: Mapping[str, _Entry] = {
     "toy": _Entry(toy_card, _load_toy),
 }
+_FAMILIES: tuple[Family, ...] = ()
+_FAMILY_OF: Mapping[str, tuple[Family, ModelCard]] = {
+    card.name: (family, card) for family in _FAMILIES for card in family.cards
+}
 
 
 def names() -> tuple[str, ...]:
-    return tuple(_CARDS)
+    return (*_CARDS, *_FAMILY_OF)
+
+
+def family(name: str) -> tuple[Family, ModelCard] | None:
+    """The family folder behind a card, None for the cards that carry their own weights; raises `UnknownCard`."""
+    if name in _CARDS:
+        return None
+    return _member(name)
 
 
 def card(name: str, toy: ToySpec | None = None) -> ModelCard:
     """The card's data alone; raises `UnknownCard`."""
-    return _entry(name).card(toy or ToySpec())
+    return _CARDS[name].card(toy or ToySpec()) if name in _CARDS else _member(name)[1]
 
 
-def load(name: str, choice: RuntimeChoice | None = None, toy: ToySpec | None = None) -> LoadedCard:
+def load(
+    name: str, choice: RuntimeChoice | None = None, toy: ToySpec | None = None, checkpoint: Path | None = None
+) -> LoadedCard:
     """Make a card ready. `choice` None = the recipe's default; `toy` concerns the toy card alone.
+
+    `checkpoint`: root of published weights, for cards that neither carry nor draw theirs.
 
     Raises `UnknownCard`, `RecipeMismatch` before any weight is read, or `WeightsError`.
     """
     spec = toy or ToySpec()
-    entry = _entry(name)
-    made = entry.card(spec)
+    made = card(name, spec)
     chosen = choice or made.recipe.default
     made.recipe.check(chosen)
-    return entry.load(made, chosen, spec)
+    if name in _CARDS:
+        return _CARDS[name].load(made, chosen, spec)
+    return _member(name)[0].load(made, chosen, checkpoint)
 
 
-def _entry(name: str) -> _Entry:
-    if name not in _CARDS:
+def _member(name: str) -> tuple[Family, ModelCard]:
+    if name not in _FAMILY_OF:
         raise UnknownCard(name, names())
-    return _CARDS[name]
+    return _FAMILY_OF[name]

@@ -31,13 +31,21 @@ class LoopSpec:
 
 @dataclass(frozen=True, slots=True)
 class FrameSpec:
-    """Model frames are width x height, shown at `scale` times that; a chunk makes `per_chunk` of them."""
+    """Model frames are width x height, shown at `scale` times that; a chunk makes `per_chunk` of them.
+
+    `opening`: frames of a world's first chunk where it differs (a causal video decoder makes 9, then 12); 0 = per_chunk.
+    """
 
     width: int
     height: int
     scale: int
     fps: int
     per_chunk: int
+    opening: int = 0
+
+    def frames(self, opens: bool) -> int:
+        """Frames of one chunk; `opens`: it is the first one of a world (its ask has no carry)."""
+        return self.opening if opens and self.opening else self.per_chunk
 
 
 @dataclass(frozen=True, slots=True)
