@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .checkpoints.manifest import Manifest
-from .parity.ladder import Trial
 from .contract.account import Account
 from .contract.card import ModelCard
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
+from .parity.ladder import Trial
 
 
 @dataclass(frozen=True, slots=True)
