@@ -14,8 +14,10 @@ from .contract.card import ModelCard
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
 from .family import Family
+from .parity.ladder import Trial
 from .toy.card import ToySpec, toy_card
 from .toy.loop import ToyLoop
+from .toy.parity import toy_trials
 from .toy.runtime import ToyRuntime
 
 
@@ -33,6 +35,7 @@ class UnknownCard(LookupError):
 class _Entry:
     card: Callable[[ToySpec], ModelCard]
     load: Callable[[ModelCard, RuntimeChoice, ToySpec], LoadedCard]
+    trials: Callable[[], tuple[Trial, ...]]
 
 
 def _load_toy(card: ModelCard, choice: RuntimeChoice, toy: ToySpec) -> LoadedCard:
@@ -40,7 +43,7 @@ def _load_toy(card: ModelCard, choice: RuntimeChoice, toy: ToySpec) -> LoadedCar
 
 
 _CARDS: Mapping[str, _Entry] = {
-    "toy": _Entry(toy_card, _load_toy),
+    "toy": _Entry(toy_card, _load_toy, toy_trials),
 }
 _FAMILIES: tuple[Family, ...] = ()
 _FAMILY_OF: Mapping[str, tuple[Family, ModelCard]] = {
@@ -57,6 +60,14 @@ def family(name: str) -> tuple[Family, ModelCard] | None:
     if name in _CARDS:
         return None
     return _member(name)
+
+
+def trials(name: str) -> tuple[Trial, ...]:
+    """The rungs of a card's parity ladder; raises `UnknownCard`."""
+    if name in _CARDS:
+        return _CARDS[name].trials()
+    owner, made = _member(name)
+    return owner.trials(made)
 
 
 def card(name: str, toy: ToySpec | None = None) -> ModelCard:
