@@ -48,12 +48,16 @@ class ComponentManifest:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All components of one card. `revision` is the hub's branch, tag or commit to pull."""
+    """All components of one card. `revision` is the hub's branch, tag or commit to pull.
+
+    `extra`: (path, repository) of files to pull that hold no weights, a tokenizer's folder say.
+    """
 
     card: str
     components: tuple[ComponentManifest, ...]
     licence: str
     revision: str = "main"
+    extra: tuple[tuple[str, str], ...] = ()
 
     def component(self, name: str) -> ComponentManifest:
         for component in self.components:

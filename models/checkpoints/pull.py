@@ -56,9 +56,9 @@ def pull(manifest: Manifest, folder: Path, hub: Hub, say: Callable[[str], None])
 
     Raises `PullError`; what was fetched before stays and the next call goes on from there.
     """
-    wanted: dict[str, list[str]] = {layout.repo: [] for layout in _published(manifest)}
-    for layout in _published(manifest):
-        wanted[layout.repo].append(layout.file)
+    wanted: dict[str, list[str]] = {}
+    for path, repo in (*((layout.file, layout.repo) for layout in _published(manifest)), *manifest.extra):
+        wanted.setdefault(repo, []).append(path)
     api = HfApi(endpoint=hub.endpoint)
     pulled: list[Pulled] = []
     for repo, paths in wanted.items():
