@@ -10,15 +10,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .anyflow.family import FAMILY as ANYFLOW
 from .contract.card import ModelCard
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
 from .family import Family
+from .matrix_game.family import FAMILY as MATRIX_GAME
 from .parity.ladder import Trial
 from .toy.card import ToySpec, toy_card
 from .toy.loop import ToyLoop
 from .toy.parity import toy_trials
 from .toy.runtime import ToyRuntime
+from .wan.family import FAMILY as WAN
 
 
 class UnknownCard(LookupError):
@@ -45,7 +48,7 @@ def _load_toy(card: ModelCard, choice: RuntimeChoice, toy: ToySpec) -> LoadedCar
 _CARDS: Mapping[str, _Entry] = {
     "toy": _Entry(toy_card, _load_toy, toy_trials),
 }
-_FAMILIES: tuple[Family, ...] = ()
+_FAMILIES: tuple[Family, ...] = (WAN, ANYFLOW, MATRIX_GAME)
 _FAMILY_OF: Mapping[str, tuple[Family, ModelCard]] = {
     card.name: (family, card) for family in _FAMILIES for card in family.cards
 }

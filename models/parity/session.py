@@ -9,19 +9,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..contract.cache import CacheSpec, CacheView
-from ..contract.conditions import Conditions
+from ..contract.conditions import Conditions, PromptShare
 from ..contract.loaded import LoadedCard
 from ..contract.loop import Ask, Commit, Done, Outcome, WorkPlan
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkInput:
-    """What steers one chunk; `prompt` is one text (a card encodes it)."""
+    """What steers one chunk; `prompt` is one text (a card encodes it), `mix` several with weights instead of it."""
 
     controls: tuple[float, ...]
     pointer: tuple[float, float]
     prompt: str
     recache: bool = False
+    mix: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def shares(self) -> tuple[tuple[str, float], ...]:
+        return self.mix or ((self.prompt, 1.0),)
 
 
 @dataclass(slots=True)
@@ -47,20 +52,26 @@ class Session:
         return self.loaded.card.cache
 
     @property
+    def state(self) -> Any:
+        """The loop's state after the last step."""
+        return self._state
+
+    @property
     def finished(self) -> bool:
         return len(self.outcomes) == len(self.inputs)
 
     def begin(self) -> None:
         """Start the next chunk; its first step is then in `plan`."""
         given = self.inputs[len(self.outcomes)]
-        conditions = Conditions(0, given.controls, given.pointer, (), 1, 0, given.recache)
+        shares = tuple(PromptShare(text, weight) for text, weight in given.shares)
+        conditions = Conditions(0, given.controls, given.pointer, shares, 1, 0, given.recache)
         ask = Ask(
             seed=self.seed,
             branch=0,
             chunk=len(self.outcomes),
             steps=self.loaded.choice.steps,
             conditions=conditions,
-            features=((self.features(given.prompt), 1.0),),
+            features=tuple((self.features(text), weight) for text, weight in given.shares),
             carry=self.carry,
             committed=self.commits,
         )

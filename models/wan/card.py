@@ -9,13 +9,13 @@ from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
 from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+from ..shared.video.vae_account import VaeSizes
 from . import account
 from .spec import (
     Clip,
     Decoder,
     Positions,
     Rollout,
-    VaeShape,
     WanShape,
     WanSpec,
     few_steps,
@@ -33,7 +33,7 @@ FOUR_STEPS = few_steps((1000, 750, 500, 250), shift=5.0)
 
 def self_forcing() -> WanSpec:
     """4 steps, 3 latent frames a chunk, a rolling window of 21."""
-    return WanSpec("self-forcing-1.3b", "Self-Forcing 1.3B", SHAPE_1B, VaeShape(), Rollout(FOUR_STEPS))
+    return WanSpec("self-forcing-1.3b", "Self-Forcing 1.3B", SHAPE_1B, VaeSizes(), Rollout(FOUR_STEPS))
 
 
 def longlive() -> WanSpec:
@@ -46,24 +46,31 @@ def krea() -> WanSpec:
     """14B; nothing is committed: three clean latent frames are passed anew before every chunk."""
     sigmas = tuple(step / 1000 for step in (1000, 937, 833, 625))
     plan = Rollout(sigmas, window=6, positions=Positions.WINDOW, context=3)
-    return WanSpec("krea-realtime-14b", "Krea Realtime 14B", SHAPE_14B, VaeShape(), plan)
+    return WanSpec("krea-realtime-14b", "Krea Realtime 14B", SHAPE_14B, VaeSizes(), plan)
 
 
 def wan_t2v() -> WanSpec:
     """The undistilled original: clips of 81 frames in tens of steps, with guidance."""
-    return WanSpec("wan-t2v-1.3b", "Wan 2.1 T2V 1.3B (clips)", SHAPE_1B, VaeShape(), Clip())
+    return WanSpec("wan-t2v-1.3b", "Wan 2.1 T2V 1.3B (clips)", SHAPE_1B, VaeSizes(), Clip())
 
 
 TINY_SHAPE = WanShape(dim=48, heads=4, layers=2, ffn=96, text_dim=32, text_length=8, freq_dim=32, rows=8, columns=12)
-TINY_VAE = VaeShape(width=8, multipliers=(1, 2, 2, 2), blocks=1, tiny_widths=(16, 12, 8, 8))
+TINY_VAE = VaeSizes(width=8, multipliers=(1, 2, 2, 2), blocks=1)
 
 
 def tiny() -> WanSpec:
     """LongLive's rollout on a drawn network of 96 x 64 pixels."""
     return replace(
-        longlive(), name="wan-tiny-random", title="Wan, tiny and random", shape=TINY_SHAPE, vae=TINY_VAE, scale=4,
-        random=True, lora_rank=0,
-    )  # fmt: skip
+        longlive(),
+        name="wan-tiny-random",
+        title="Wan, tiny and random",
+        shape=TINY_SHAPE,
+        vae=TINY_VAE,
+        tiny_widths=(16, 12, 8, 8),
+        scale=4,
+        random=True,
+        lora_rank=0,
+    )
 
 
 def tiny_clip() -> WanSpec:
@@ -96,7 +103,7 @@ def wan_card(spec: WanSpec) -> ModelCard:
             spec.fps,
             pixel_frames(spec.chunk, opens=isinstance(spec.plan, Clip)),
             opening=pixel_frames(spec.chunk, opens=True),
-        ),  # fmt: skip
+        ),
         controls=(),
         cache=_cache(spec),
         suggestions=_SUGGESTIONS,
@@ -117,7 +124,7 @@ def _loop(spec: WanSpec) -> LoopSpec:
         return LoopSpec("diffusion_denoise", (StepKind.DENOISE, StepKind.DECODE))
     rebuilds = (StepKind.RECACHE,) if spec.plan.kept_frames else ()
     commits = () if spec.plan.context else (StepKind.COMMIT,)
-    return LoopSpec("chunk_rollout", (*rebuilds, StepKind.DENOISE, *commits, StepKind.DECODE))
+    return LoopSpec("chunk_rollout", (StepKind.ENCODE, *rebuilds, StepKind.DENOISE, *commits, StepKind.DECODE))
 
 
 def _recipe(spec: WanSpec) -> RecipeSpec:
@@ -144,12 +151,11 @@ def _cache(spec: WanSpec) -> CacheSpec | None:
     if isinstance(spec.plan, Clip):
         return None
     plan, width = spec.plan, 4 if spec.random else 2
-    rebuild = plan.past_chunks - plan.sink_chunks if plan.recache else 0
     return CacheSpec(
-        ring=plan.past_chunks + 1 + rebuild,
+        ring=plan.past_chunks + 1 + plan.rebuild,
         bytes_per_entry=account.entry_elements(spec) * width,
         sink=plan.sink_chunks,
-        rebuild=rebuild,
+        rebuild=plan.rebuild,
         carry_bytes=(account.decoder_elements(spec) + account.carry_elements(spec)) * width,
     )
 

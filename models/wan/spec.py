@@ -7,9 +7,11 @@ public inference configurations of Self-Forcing (2506.08009), LongLive (2509.226
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..shared.video.vae_account import VaeSizes
+
 
 class Positions(StrEnum):
-    """ABSOLUTE: keys are kept rotated by their own frame number. WINDOW: kept plain, rotated by their place in the window."""
+    """ABSOLUTE: keys are kept rotated by their own frame. WINDOW: kept plain, rotated by their place in the window."""
 
     ABSOLUTE = "absolute"
     WINDOW = "window"
@@ -52,24 +54,12 @@ class WanShape:
 
 
 @dataclass(frozen=True, slots=True)
-class VaeShape:
-    """The autoencoder: 8 x in space, 4 x in time (1 frame, then 4 per latent frame)."""
-
-    width: int = 96
-    multipliers: tuple[int, ...] = (1, 2, 4, 4)
-    blocks: int = 2
-    channels: int = 16
-    temporal_down: tuple[bool, ...] = (False, True, True)
-    tiny_widths: tuple[int, ...] = (256, 128, 64, 64)
-
-
-@dataclass(frozen=True, slots=True)
 class Rollout:
     """Chunk by chunk. Frames here are latent frames, `window` counts the chunk being made, `sink` is part of it.
 
-    `recache`: at a prompt switch the committed window is rebuilt from clean latents under the new prompt; it needs
-    `recache_frames` kept latents. `context`: > 0 = nothing is committed; before each chunk that many clean latent frames
-    (the first one of the world, then the last ones) are passed through the network anew.
+    `recache_frames`: so many clean latents are kept, from which the committed window can be rebuilt under a new prompt;
+    `recache`: that happens at every prompt switch. `context`: > 0 = nothing is committed; before each chunk the last so
+    many clean latent frames are passed through the network anew, the first of them encoded again from its picture.
     """
 
     sigmas: tuple[float, ...]
@@ -83,6 +73,8 @@ class Rollout:
 
     def __post_init__(self) -> None:
         frames = (self.window, self.sink, self.recache_frames)
+        if not 0 <= self.context <= self.chunk:
+            raise ValueError(f"context {self.context} must fit one chunk of {self.chunk}")
         if any(n % self.chunk for n in frames) or self.window < self.chunk + self.sink:
             raise ValueError(f"window, sink and recache_frames are whole chunks and the window holds a chunk: {self}")
 
@@ -94,6 +86,11 @@ class Rollout:
     @property
     def sink_chunks(self) -> int:
         return self.sink // self.chunk
+
+    @property
+    def rebuild(self) -> int:
+        """Entries for a staged copy of all that may be rebuilt."""
+        return self.past_chunks - self.sink_chunks if self.recache_frames else 0
 
     @property
     def kept_frames(self) -> int:
@@ -113,18 +110,19 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class WanSpec:
-    """One card's everything. `random`: weights are drawn, not loaded. `lora_rank` > 0: a LoRA belongs to the checkpoint."""
+    """One card's everything. `random`: weights are drawn, not loaded. `lora_rank` > 0: the checkpoint has a LoRA."""
 
     name: str
     title: str
     shape: WanShape
-    vae: VaeShape
+    vae: VaeSizes
     plan: Rollout | Clip
     decoder: Decoder = Decoder.VAE
     fps: int = 16
     scale: int = 1
     random: bool = False
     lora_rank: int = 0
+    tiny_widths: tuple[int, int, int, int] = (256, 128, 64, 64)
 
     @property
     def rollout(self) -> Rollout:
@@ -163,7 +161,7 @@ def shifted(sigma: float, shift: float) -> float:
 
 
 def few_steps(steps: tuple[int, ...], shift: float) -> tuple[float, ...]:
-    """Noise levels of a distilled step list over 1000 steps: (1000, 750, 500, 250) at shift 5 -> 1, .9375, .833, .625."""
+    """Noise levels of a distilled step list of 1000: (1000, 750, 500, 250) at shift 5 -> 1, .9375, .833, .625."""
     return tuple(shifted(step / 1000, shift) for step in steps)
 
 

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .spec import VaeShape
-from .vae import Features
+from ..shared.video.vae import Features
 
 TRIMMED = 3  # the first latent frame stands for one picture, not four
 
@@ -40,7 +39,8 @@ class Memory(nn.Module):
 
     def forward(self, x_TCHW: Tensor, before_1CHW: Tensor) -> Tensor:
         before = torch.cat((before_1CHW, x_TCHW[:-1]))
-        return F.relu(self.conv(torch.cat((x_TCHW, before), 1)) + x_TCHW)
+        y: Tensor = F.relu(self.conv(torch.cat((x_TCHW, before), 1)) + x_TCHW)
+        return y
 
 
 class Grow(nn.Module):
@@ -53,16 +53,16 @@ class Grow(nn.Module):
 
     def forward(self, x_TCHW: Tensor) -> Tensor:
         y: Tensor = self.conv(x_TCHW)
-        return y.unflatten(1, (self._stride, -1)).flatten(0, 1)
+        return y.reshape(-1, *x_TCHW.shape[1:])
 
 
 class TinyDecoder(nn.Module):
     """See the module docstring."""
 
-    def __init__(self, shape: VaeShape) -> None:
+    def __init__(self, channels: int, widths: tuple[int, int, int, int]) -> None:
         super().__init__()
-        a, b, c, d = shape.tiny_widths
-        layers: list[nn.Module] = [Soft(), _conv(shape.channels, a), nn.ReLU()]
+        a, b, c, d = widths
+        layers: list[nn.Module] = [Soft(), _conv(channels, a), nn.ReLU()]
         for width, wider, stride in ((a, b, 1), (b, c, 2), (c, d, 2)):
             layers += [Memory(width), Memory(width), Memory(width), nn.Upsample(scale_factor=2.0)]
             layers += [Grow(width, stride), _conv(width, wider, bias=False)]
@@ -70,7 +70,7 @@ class TinyDecoder(nn.Module):
 
     def decode(self, latent_1CFHW: Tensor, features: Features) -> tuple[Tensor, Features]:
         """Pictures [1, 3, T, 8H, 8W] in about [-1, 1] of one row, T = 4F (4F - 3 when features is ())."""
-        x = latent_1CFHW[0].transpose(0, 1).to(self.decoder[1].weight.dtype)
+        x = latent_1CFHW[0].transpose(0, 1).to(next(self.decoder.parameters()).dtype)
         old: Iterator[Tensor] = iter(features)
         new: list[Tensor] = []
         for layer in self.decoder:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .rope import Rotation, rotate
+from ..shared.video.rope import Rotation, rotate
 from .spec import WanShape
 
 
@@ -59,7 +59,8 @@ class RMSNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = x.float()
         y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)
-        return y.to(x.dtype) * self.weight
+        z: Tensor = y.to(x.dtype) * self.weight
+        return z
 
 
 class Attention(nn.Module):
@@ -72,11 +73,13 @@ class Attention(nn.Module):
         self._heads = (shape.heads, shape.head_width)
 
     def queries(self, x: Tensor) -> Tensor:
-        y: Tensor = self.norm_q(self.q(x)).unflatten(-1, self._heads)
-        return y
+        return self._split(self.norm_q(self.q(x)))
 
     def keys_and_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self.norm_k(self.k(x)).unflatten(-1, self._heads), self.v(x).unflatten(-1, self._heads)
+        return self._split(self.norm_k(self.k(x))), self._split(self.v(x))
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.reshape(*x.shape[:-1], *self._heads)
 
 
 class Block(nn.Module):
@@ -114,21 +117,25 @@ class WanTransformer(nn.Module):
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.head = Head(shape)
 
+    @property
+    def _layers(self) -> list["Block"]:
+        return [block for block in self.blocks if isinstance(block, Block)]
+
     def in_precision(self, dtype: torch.dtype) -> "WanTransformer":
         """Weights in `dtype`, but time embedding, modulation and layer norms in float32, as the original runs them."""
         self.to(dtype)
         self.time_embedding.float()
         self.time_projection.float()
-        for part in (*self.blocks, self.head):
-            part.modulation.data = part.modulation.data.float()
-        for block in self.blocks:
+        self.head.modulation.data = self.head.modulation.data.float()
+        for block in self._layers:
+            block.modulation.data = block.modulation.data.float()
             block.norm3.float()
         return self
 
     def text_kv(self, text_LC: Tensor) -> tuple[KV, ...]:
         """Keys and values of one prompt for every layer; what a cross attention needs of it."""
         text = self.text_embedding(text_LC.to(self.patch_embedding.weight.dtype))
-        return tuple(KV(*block.cross_attn.keys_and_values(text)) for block in self.blocks)
+        return tuple(KV(*block.cross_attn.keys_and_values(text)) for block in self._layers)
 
     def forward(
         self,
@@ -144,27 +151,23 @@ class WanTransformer(nn.Module):
         x = self.patch_embedding(x_BCFHW.to(self.patch_embedding.weight.dtype)).flatten(2).transpose(1, 2)
         waves = sinusoid(timestep_BF, self.shape.freq_dim)
         e_BFM = self.time_embedding(waves)
-        e_BF6M = self.time_projection(e_BFM).unflatten(-1, (6, -1))
+        e_BF6M = self.time_projection(e_BFM).reshape(*timestep_BF.shape, 6, -1)
         fresh: list[list[KV]] = []
-        for layer, block in enumerate(self.blocks):
+        for layer, block in enumerate(self._layers):
             e = [m.squeeze(2) for m in (block.modulation + e_BF6M).chunk(6, dim=2)]
             y = _modulated(x, e[0], e[1], frames)
             k, v = block.self_attn.keys_and_values(y)
             if keep:
                 fresh.append([KV(k[row], v[row]) for row in range(len(k))])
-                if layer == len(self.blocks) - 1:
+                if layer == len(self._layers) - 1:
                     return Pass(None, fresh)
             q = block.self_attn.queries(y)
-            y = torch.stack([
-                _seen(q[row], k[row], v[row], rotation_B[row], past.read(layer, row)) for row in range(len(q))
-            ])  # fmt: skip
-            x = _gated(x, block.self_attn.o(y), e[2], frames)
-            q = block.cross_attn.queries(F.layer_norm(x.float(), x.shape[-1:], block.norm3.weight.float(),
-                                                      block.norm3.bias.float(), 1e-6).to(x.dtype))  # fmt: skip
-            y = torch.stack([_attend(q[row], kv[layer].k_TND, kv[layer].v_TND) for row, kv in enumerate(text_B)])
-            x = x + block.cross_attn.o(y)
-            y = block.ffn(_modulated(x, e[3], e[4], frames))
-            x = _gated(x, y, e[5], frames)
+            seen = [_seen(q[i], k[i], v[i], turn, past.read(layer, i)) for i, turn in enumerate(rotation_B)]
+            x = _gated(x, block.self_attn.o(torch.stack(seen)), e[2], frames)
+            q = block.cross_attn.queries(block.norm3(x.to(block.norm3.weight.dtype)).to(x.dtype))
+            told = [_attend(q[i], kv[layer].k_TND, kv[layer].v_TND) for i, kv in enumerate(text_B)]
+            x = x + block.cross_attn.o(torch.stack(told))
+            x = _gated(x, block.ffn(_modulated(x, e[3], e[4], frames)), e[5], frames)
         shift, scale = (m.squeeze(2) for m in (self.head.modulation + e_BFM[:, :, None]).chunk(2, dim=2))
         y = self.head.head(_modulated(x, shift, scale, frames))
         return Pass(self._unpatched(y, frames), fresh)
@@ -186,12 +189,16 @@ def sinusoid(timestep: Tensor, width: int) -> Tensor:
 
 def _modulated(x_BTM: Tensor, shift_BFM: Tensor, scale_BFM: Tensor, frames: int) -> Tensor:
     """Layer norm, then per frame x (1 + scale) + shift, in float32."""
-    y = F.layer_norm(x_BTM.float(), x_BTM.shape[-1:], eps=1e-6).unflatten(1, (frames, -1))
+    y = _per_frame(F.layer_norm(x_BTM.float(), x_BTM.shape[-1:], eps=1e-6), frames)
     return (y * (1 + scale_BFM[:, :, None]) + shift_BFM[:, :, None]).flatten(1, 2).to(x_BTM.dtype)
 
 
+def _per_frame(x_BTM: Tensor, frames: int) -> Tensor:
+    return x_BTM.reshape(x_BTM.shape[0], frames, -1, x_BTM.shape[-1])
+
+
 def _gated(x_BTM: Tensor, y_BTM: Tensor, gate_BFM: Tensor, frames: int) -> Tensor:
-    y = (y_BTM.float().unflatten(1, (frames, -1)) * gate_BFM[:, :, None]).flatten(1, 2)
+    y = (_per_frame(y_BTM.float(), frames) * gate_BFM[:, :, None]).flatten(1, 2)
     return (x_BTM.float() + y).to(x_BTM.dtype)
 
 

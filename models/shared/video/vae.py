@@ -7,13 +7,14 @@ come in and go out. Nothing is kept in the modules. Parameters are named as in t
 Legend of video tensors: B C T H W. Source: Wan 2.1 (2503.20314, section 4.1).
 """
 
+from itertools import pairwise
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .spec import VaeShape
+from .vae_account import VaeSizes
 
 Features: TypeAlias = tuple[Tensor, ...]  # in order of use; () = a video begins
 
@@ -53,10 +54,8 @@ class CausalConv3d(nn.Conv3d):
         super().__init__(inputs, outputs, size, stride=(stride, 1, 1))
         self._past, self._edge = size[0] - 1, size[1] // 2
 
-    def forward(self, x: Tensor, stream: Stream) -> Tensor:
-        if self._past:
-            x = stream.extended(x, self._past)
-        return self.plain(x)
+    def streamed(self, x: Tensor, stream: Stream) -> Tensor:
+        return self.plain(stream.extended(x, self._past) if self._past else x)
 
     def plain(self, x: Tensor) -> Tensor:
         edge = self._edge
@@ -71,7 +70,8 @@ class RMSNorm(nn.Module):
         self.gamma = nn.Parameter(torch.ones(channels, 1, 1, 1) if video else torch.ones(channels, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.normalize(x, dim=1) * x.shape[1] ** 0.5 * self.gamma
+        y: Tensor = F.normalize(x, dim=1) * x.shape[1] ** 0.5 * self.gamma
+        return y
 
 
 class ResidualBlock(nn.Module):
@@ -86,9 +86,9 @@ class ResidualBlock(nn.Module):
 
     def forward(self, x: Tensor, stream: Stream) -> Tensor:
         norm1, norm2, conv1, conv2 = (self.residual[i] for i in (0, 3, 2, 6))
-        y = conv1(F.silu(norm1(x)), stream)
-        y = conv2(F.silu(norm2(y)), stream)
-        z: Tensor = y + (x if self.shortcut is None else self.shortcut(x, stream))
+        y = _streamed(conv1, F.silu(norm1(x)), stream)
+        y = _streamed(conv2, F.silu(norm2(y)), stream)
+        z: Tensor = y + (x if self.shortcut is None else self.shortcut.plain(x))
         return z
 
 
@@ -103,9 +103,9 @@ class AttentionBlock(nn.Module):
     def forward(self, x: Tensor, stream: Stream) -> Tensor:
         pictures = x.transpose(1, 2).flatten(0, 1)
         q, k, v = self.to_qkv(self.norm(pictures)).flatten(2).transpose(1, 2)[:, None].chunk(3, dim=-1)
-        y = F.scaled_dot_product_attention(q, k, v)[:, 0].transpose(1, 2).unflatten(2, pictures.shape[2:])
-        y = self.proj(y).unflatten(0, (x.shape[0], x.shape[2])).transpose(1, 2)
-        return x + y
+        y = F.scaled_dot_product_attention(q, k, v)[:, 0].transpose(1, 2).reshape(pictures.shape)
+        z: Tensor = x + _video(self.proj(y), x.shape[0])
+        return z
 
 
 class Upsample(nn.Module):
@@ -122,8 +122,8 @@ class Upsample(nn.Module):
             first = 1 if stream.opens else 0
             whole = stream.extended(x[:, :, first:], 2)
             if x.shape[2] > first:
-                y = self.time_conv.plain(whole).unflatten(1, (2, -1))  # [B, 2, C, T, H, W]
-                x = torch.cat((x[:, :, :first], y.permute(0, 2, 3, 1, 4, 5).flatten(2, 3)), 2)
+                y = torch.stack(self.time_conv.plain(whole).chunk(2, dim=1), 3)  # [B, C, T, 2, H, W]
+                x = torch.cat((x[:, :, :first], y.flatten(2, 3)), 2)
         return _each_picture(self.resample, x)
 
 
@@ -145,14 +145,14 @@ class Downsample(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, shape: VaeShape) -> None:
+    def __init__(self, shape: VaeSizes) -> None:
         super().__init__()
         widths = [shape.width * u for u in (shape.multipliers[-1], *reversed(shape.multipliers))]
         up = tuple(reversed(shape.temporal_down))
         self.conv1 = CausalConv3d(shape.channels, widths[0], (3, 3, 3))
         self.middle = _middle(widths[0])
         layers: list[nn.Module] = []
-        for level, (inputs, outputs) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+        for level, (inputs, outputs) in enumerate(pairwise(widths)):
             inputs = inputs // 2 if level else inputs
             for _ in range(shape.blocks + 1):
                 layers.append(ResidualBlock(inputs, outputs))
@@ -163,20 +163,20 @@ class Decoder(nn.Module):
         self.head = nn.Sequential(RMSNorm(widths[-1], True), nn.SiLU(), CausalConv3d(widths[-1], 3, (3, 3, 3)))
 
     def forward(self, x: Tensor, stream: Stream) -> Tensor:
-        x = self.conv1(x, stream)
+        x = self.conv1.streamed(x, stream)
         for layer in (*self.middle, *self.upsamples):
             x = layer(x, stream)
-        y: Tensor = self.head[2](F.silu(self.head[0](x)), stream)
+        y: Tensor = _streamed(self.head[2], F.silu(self.head[0](x)), stream)
         return y
 
 
 class Encoder(nn.Module):
-    def __init__(self, shape: VaeShape) -> None:
+    def __init__(self, shape: VaeSizes) -> None:
         super().__init__()
         widths = [shape.width * u for u in (1, *shape.multipliers)]
         self.conv1 = CausalConv3d(3, widths[0], (3, 3, 3))
         layers: list[nn.Module] = []
-        for level, (inputs, outputs) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+        for level, (inputs, outputs) in enumerate(pairwise(widths)):
             for _ in range(shape.blocks):
                 layers.append(ResidualBlock(inputs, outputs))
                 inputs = outputs
@@ -189,17 +189,17 @@ class Encoder(nn.Module):
         )
 
     def forward(self, x: Tensor, stream: Stream) -> Tensor:
-        x = self.conv1(x, stream)
+        x = self.conv1.streamed(x, stream)
         for layer in (*self.downsamples, *self.middle):
             x = layer(x, stream)
-        y: Tensor = self.head[2](F.silu(self.head[0](x)), stream)
+        y: Tensor = _streamed(self.head[2], F.silu(self.head[0](x)), stream)
         return y
 
 
 class WanVae(nn.Module):
     """Latents outside are normalised: zero mean, unit variance per channel."""
 
-    def __init__(self, shape: VaeShape) -> None:
+    def __init__(self, shape: VaeSizes) -> None:
         super().__init__()
         self.encoder, self.decoder = Encoder(shape), Decoder(shape)
         self.conv1 = nn.Conv3d(2 * shape.channels, 2 * shape.channels, 1)
@@ -218,12 +218,20 @@ class WanVae(nn.Module):
             raise ValueError(f"{picture_B3THW.shape[2]} frames: a video of 1, 5, 9, ... frames is needed")
         features: Features = ()
         parts = []
-        for part in picture_B3THW.to(self.conv1.weight.dtype).split([1] + [4] * (picture_B3THW.shape[2] // 4), 2):
+        whole = picture_B3THW.to(self.conv1.weight.dtype)
+        for part in torch.split(whole, [1] + [4] * (whole.shape[2] // 4), 2):
             stream = Stream(features)
             parts.append(self.encoder(part, stream))
             features = tuple(stream.new)
         mean = self.conv1(torch.cat(parts, 2)).chunk(2, dim=1)[0].float()
-        return (mean - _channels(_MEAN, mean)) / _channels(_STD, mean)
+        latent: Tensor = (mean - _channels(_MEAN, mean)) / _channels(_STD, mean)
+        return latent
+
+
+def _streamed(conv: nn.Module, x: Tensor, stream: Stream) -> Tensor:
+    if not isinstance(conv, CausalConv3d):
+        raise TypeError(f"{type(conv).__name__} keeps no past")
+    return conv.streamed(x, stream)
 
 
 def _channels(values: tuple[float, ...], like: Tensor) -> Tensor:
@@ -235,5 +243,9 @@ def _middle(width: int) -> nn.Sequential:
 
 
 def _each_picture(layer: nn.Module, x: Tensor) -> Tensor:
-    y: Tensor = layer(x.transpose(1, 2).flatten(0, 1))
-    return y.unflatten(0, (x.shape[0], x.shape[2])).transpose(1, 2)
+    return _video(layer(x.transpose(1, 2).flatten(0, 1)), x.shape[0])
+
+
+def _video(pictures: Tensor, rows: int) -> Tensor:
+    """[B * T, C, H, W] to [B, C, T, H, W]."""
+    return pictures.reshape(rows, -1, *pictures.shape[1:]).transpose(1, 2)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .spec import WanShape
-
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
@@ -24,11 +22,10 @@ class Rotation:
         return Rotation(self.cos_T1P[first : first + tokens], self.sin_T1P[first : first + tokens])
 
 
-def rotation(shape: WanShape, first_frame: int, frames: int, device: torch.device) -> Rotation:
-    """Rotation of `frames` whole latent frames from number `first_frame` on, row by row."""
-    rows, columns = shape.rows // 2, shape.columns // 2
-    third = shape.head_width // 6
-    widths = (shape.head_width // 2 - 2 * third, third, third)
+def rotation(head_width: int, rows: int, columns: int, first_frame: int, frames: int, device: torch.device) -> Rotation:
+    """Rotation of the tokens of `frames` frames of rows x columns from number `first_frame` on, row by row."""
+    third = head_width // 6
+    widths = (head_width // 2 - 2 * third, third, third)
     places = torch.meshgrid(
         torch.arange(first_frame, first_frame + frames, dtype=torch.float64, device=device),
         torch.arange(rows, dtype=torch.float64, device=device),
@@ -43,7 +40,7 @@ def rotation(shape: WanShape, first_frame: int, frames: int, device: torch.devic
 
 def rotate(x_THD: Tensor, by: Rotation) -> Tensor:
     """Rotate adjacent pairs of the last axis; x [..., T, H, D], same dtype out."""
-    a, b = x_THD.float().unflatten(-1, (-1, 2)).unbind(-1)
+    a, b = x_THD.float().reshape(*x_THD.shape[:-1], -1, 2).unbind(-1)
     turned = torch.stack((a * by.cos_T1P - b * by.sin_T1P, a * by.sin_T1P + b * by.cos_T1P), -1)
     return turned.flatten(-2).to(x_THD.dtype)
 
