@@ -20,7 +20,7 @@ def join(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Join a room without a browser, drive at random, and print frame rate and motion-to-photon latency."""
-    from ..clients.python.join import JoinFailed, run_join
+    from ..clients.python.measure import JoinFailed, run_join
 
     try:
         report = asyncio.run(run_join(url, seconds=seconds, out_mp4=out, drive=drive, seed=seed, loopback=loopback))

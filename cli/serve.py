@@ -42,6 +42,7 @@ def serve(
     toy_chunk: Annotated[int, typer.Option(min=1, max=24, help="Card toy: frames per chunk.")] = 1,
 ) -> None:
     """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
+    from ..models.toy.card import ToySpec
     from .assemble import ServeSpec, UserFault, run_server
 
     spec = ServeSpec(
@@ -56,9 +57,7 @@ def serve(
         lease_seconds=lease,
         loopback=loopback,
         udp_ports=_port_range(udp_ports),
-        toy_step_seconds=toy_step_ms / 1000,
-        toy_fps=toy_fps,
-        toy_chunk=toy_chunk,
+        toy=ToySpec(step_seconds=toy_step_ms / 1000, fps=toy_fps, per_chunk=toy_chunk),
     )
     listener = _listen(host, port)
     try:

@@ -56,7 +56,11 @@ class EncodePrompt(Message, frozen=True):
 
 
 class Begin(Message, frozen=True):
-    """The answer to `ChunkDue`: conditions sampled as late as possible."""
+    """The answer to `ChunkDue`: conditions sampled as late as possible.
+
+    One that is no answer to the chunk that is due (stale, of an older epoch, after `Pause`) comes back as
+    `ChunkCancelled`.
+    """
 
     session: str
     chunk: int
@@ -173,7 +177,10 @@ class ChunkDue(Message, frozen=True):
 
 
 class Timings(Message, frozen=True):
-    """Where one chunk's time went. wait: begin to first step; step: all denoise/commit passes; the rest as named."""
+    """Where one chunk's time went. wait: begin to first step; step: all denoise/commit passes; the rest as named.
+
+    encode is a frame's own, so it is 0 in `ChunkDone`.
+    """
 
     wait_us: int
     step_us: int
@@ -221,7 +228,7 @@ class Frame(Message, frozen=True):
 
 
 class Fault(Message, frozen=True):
-    """A session's work failed; the session goes on from its last commit unless `fatal`.
+    """A session's work failed; the session goes on from its last commit. `fatal`: not by itself, `Resume` tries again.
 
     `prompt_version` > 0: the prompt that could not be encoded.
     """
@@ -254,6 +261,8 @@ class Capacity(Message, frozen=True):
     chunks_late: int
     chunks_cancelled: int
     frames_dropped: int
+    frames_superseded: int = 0
+    faults: int = 0
 
 
 class Door(Protocol):

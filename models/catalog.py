@@ -14,8 +14,10 @@ from .anyflow.family import FAMILY as ANYFLOW
 from .contract.card import ModelCard
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
+from .drive.card import WEIGHTS, drive_card
 from .family import Family
 from .matrix_game.family import FAMILY as MATRIX_GAME
+from .parity.interleave import interleave_trial
 from .parity.ladder import Trial
 from .toy.card import ToySpec, toy_card
 from .toy.loop import ToyLoop
@@ -36,17 +38,30 @@ class UnknownCard(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    """`load` gets a choice that has passed the recipe, or None: the recipe's default as this device runs it best."""
+
     card: Callable[[ToySpec], ModelCard]
-    load: Callable[[ModelCard, RuntimeChoice, ToySpec], LoadedCard]
+    load: Callable[[ModelCard, RuntimeChoice | None, ToySpec], LoadedCard]
     trials: Callable[[], tuple[Trial, ...]]
 
 
-def _load_toy(card: ModelCard, choice: RuntimeChoice, toy: ToySpec) -> LoadedCard:
-    return LoadedCard(card, choice, "none", ToyLoop(toy), ToyRuntime(toy, time.sleep))
+def _load_toy(made: ModelCard, choice: RuntimeChoice | None, toy: ToySpec) -> LoadedCard:
+    return LoadedCard(made, choice or made.recipe.default, "none", ToyLoop(toy), ToyRuntime(toy, time.sleep))
+
+
+def _load_drive(_made: ModelCard, choice: RuntimeChoice | None, _toy: ToySpec) -> LoadedCard:
+    from .drive.load import load_drive
+
+    return load_drive(WEIGHTS, choice)
+
+
+def _drive_trials() -> tuple[Trial, ...]:
+    return (interleave_trial(drive_card(), lambda: load("drive")),)
 
 
 _CARDS: Mapping[str, _Entry] = {
     "toy": _Entry(toy_card, _load_toy, toy_trials),
+    "drive": _Entry(lambda _toy: drive_card(), _load_drive, _drive_trials),
 }
 _FAMILIES: tuple[Family, ...] = (WAN, ANYFLOW, MATRIX_GAME)
 _FAMILY_OF: Mapping[str, tuple[Family, ModelCard]] = {
@@ -89,11 +104,11 @@ def load(
     """
     spec = toy or ToySpec()
     made = card(name, spec)
-    chosen = choice or made.recipe.default
-    made.recipe.check(chosen)
+    if choice is not None:
+        made.recipe.check(choice)
     if name in _CARDS:
-        return _CARDS[name].load(made, chosen, spec)
-    return _member(name)[0].load(made, chosen, checkpoint)
+        return _CARDS[name].load(made, choice, spec)
+    return _member(name)[0].load(made, choice or made.recipe.default, checkpoint)
 
 
 def _member(name: str) -> tuple[Family, ModelCard]:

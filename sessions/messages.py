@@ -220,7 +220,15 @@ class Receipt(Message, frozen=True):
     pace_us: int
 
 
-ServerMessage = Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt
+class Receipts(Message, frozen=True):
+    """Channel `receipts`, to spectators: the receipts of several frames at once, oldest first."""
+
+    items: Annotated[tuple[Receipt, ...], Meta(max_length=16)]
+
+
+ServerMessage = (
+    Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt | Receipts
+)
 
 
 # ---- lists ----------------------------------------------------------------------------------------------------------

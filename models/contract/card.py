@@ -33,6 +33,7 @@ class LoopSpec:
 class FrameSpec:
     """Model frames are width x height, shown at `scale` times that; a chunk makes `per_chunk` of them.
 
+    `smooth`: enlarged with a bicubic filter; False keeps hard pixel edges.
     `opening`: frames of a world's first chunk where it differs (a causal video decoder makes 9, then 12); 0 = per_chunk.
     """
 
@@ -41,6 +42,7 @@ class FrameSpec:
     scale: int
     fps: int
     per_chunk: int
+    smooth: bool = True
     opening: int = 0
 
     def frames(self, opens: bool) -> int:

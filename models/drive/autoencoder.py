@@ -8,10 +8,7 @@ them. Latents have zero mean and unit variance per channel. Knows nothing of tim
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -45,21 +42,39 @@ class Residual(nn.Module):
         return x + y
 
 
+class UnitVariance(nn.Module):
+    """Each channel to zero mean and unit variance: of the batch in training, of running statistics after it."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.mean: Tensor
+        self.variance: Tensor
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("variance", torch.ones(channels))
+
+    def forward(self, x_NCHW: Tensor) -> Tensor:
+        mean, variance = self.mean, self.variance
+        if self.training:
+            mean, variance = x_NCHW.mean((0, 2, 3)), x_NCHW.var((0, 2, 3), unbiased=False)
+            with torch.no_grad():
+                self.mean.lerp_(mean, 0.02)
+                self.variance.lerp_(variance, 0.02)
+        return (x_NCHW - mean[:, None, None]) * torch.rsqrt(variance[:, None, None] + 1e-5)
+
+
 class Encoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.inward = MatrixConv(48, 64)
-        self.fine = Residual(64)
+        self.inward = MatrixConv(48, 64, 1)
         self.down = MatrixConv(256, 128, 1)
         self.coarse = Residual(128)
         self.outward = MatrixConv(128, LATENT, 1)
-        self.normal = nn.BatchNorm2d(LATENT, affine=False, momentum=0.02)
+        self.normal = UnitVariance(LATENT)
 
     def forward(self, picture: Tensor) -> Tensor:
-        x = self.fine(self.inward(F.pixel_unshuffle(picture, 4)))
+        x = F.silu(self.inward(F.pixel_unshuffle(picture, 4)))
         x = self.coarse(self.down(F.pixel_unshuffle(x, 2)))
-        x = self.outward(F.silu(x))
-        latent: Tensor = self.normal(x if self.normal.running_mean.dtype == x.dtype else x.float())
+        latent: Tensor = self.normal(self.outward(F.silu(x)))
         return latent
 
 
@@ -67,9 +82,9 @@ class Decoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.inward = MatrixConv(LATENT, 128)
-        self.coarse = nn.Sequential(Residual(128), Residual(128))
+        self.coarse = Residual(128)
         self.up4 = MatrixConv(128, 256, 1)
-        self.fine = nn.Sequential(Residual(64), Residual(64))
+        self.fine = Residual(64)
         self.up2 = MatrixConv(64, 128, 1)
         self.outward = MatrixConv(32, 12)
 
@@ -117,11 +132,3 @@ def to_frames(picture_N3HW: Tensor) -> Tensor:
     """Pictures to uint8 frames [N, 80, 128, 3]."""
     levels = (picture_N3HW.float().clamp(-1, 1) + 1) * 127.5 + 0.5
     return levels.to(torch.uint8).permute(0, 2, 3, 1).contiguous()
-
-
-def load_autoencoder(path: Path, dtype: torch.dtype = torch.bfloat16) -> DriveAutoencoder:
-    """Read the weights, set for inference in `dtype`."""
-    model = DriveAutoencoder()
-    model.load_state_dict({name: tensor.float() for name, tensor in load_file(path).items()}, strict=False)
-    ready = model.eval().requires_grad_(False).to(dtype).to(memory_format=torch.channels_last)
-    return ready

@@ -1,23 +1,22 @@
 """The causal latent transformer of the driving world, as pure functions of tensors.
 
 A frame is 40 tokens. Blocks alternate spatial attention inside a frame and causal attention over time per
-token position, through a window of past frames kept as K and V. `denoise` predicts the clean frame from a noisy
-one, `commit` gives the K and V of a clean one; nothing here writes a cache, and nothing knows sessions.
+token position, to K and V kept of the frames in a window. `denoise` predicts the clean frame from a noisy one;
+`commit` makes K and V of a clean one from that frame and two before it alone, so that what is kept never reaches
+back farther than window + 2 frames. Nothing here writes a cache, and nothing knows sessions.
 
-Legend: B rows, F frames, N tokens of a frame, C channels of a token, W width, H heads, D width of a head,
-S ring entries (window + 1, in ring order), L temporal blocks, K controls, I innovations, J controls' look.
-Source: two-stream training of clean context and noisy targets; AdaLN-single after PixArt-alpha (2310.00426, 2.3).
+Legend: B rows, F frames, T targets, N tokens of a frame, C channels of a token, W width, H heads, D width of a
+head, S kept frames, L temporal blocks (in CondB: look), K controls, I innovations (in x: input channels), 6 = AdaLN.
+Sources: two-stream training of clean contexts and noisy targets; AdaLN-single, PixArt-alpha (2310.00426, 2.3).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
-from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -97,53 +96,85 @@ class CondBF:
     sigma_BF: Tensor
 
 
-Temporal = Callable[[int, "Block", Tensor, Tensor, Tensor], Tensor]
-
-
-def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Softmax attention by plain matmuls: on a CPU in bf16 faster than the fused kernel, forward and backward."""
-    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
-    if bias is not None:
-        scores = scores + bias
-    return scores.softmax(-1) @ v
+    return ((q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)).softmax(-1) @ v
 
 
-class Block(nn.Module):
-    """Attention (spatial or temporal) and a squared-ReLU MLP, both modulated by the condition."""
+class Spatial(nn.Module):
+    """Attention over the tokens of one frame and a squared-ReLU MLP, both modulated by the condition."""
 
-    def __init__(self, shape: DriveShape, temporal: bool) -> None:
+    def __init__(self, shape: DriveShape) -> None:
         super().__init__()
         w = shape.width
-        self.heads, self.head_width, self.temporal = shape.heads, shape.head_width, temporal
+        self.heads = shape.heads
         self.qkv, self.out = nn.Linear(w, 3 * w, bias=False), nn.Linear(w, w, bias=False)
         self.up, self.down = nn.Linear(w, 4 * w), nn.Linear(4 * w, w)
         self.table = nn.Parameter(torch.zeros(6, w))
-        if temporal:
-            self.age_bias = nn.Parameter(torch.zeros(shape.heads, shape.window + 1))
         for zeroed in (self.out.weight, self.down.weight, self.down.bias):
             nn.init.zeros_(zeroed)
 
-    def project(self, h_BFNW: Tensor, shift: Tensor, scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Normalised, modulated q, k, v, each [B, F, N, H, D]; q and k have unit RMS."""
-        y = F.layer_norm(h_BFNW, h_BFNW.shape[-1:]) * (1 + scale) + shift
-        q, k, v = self.qkv(y).unflatten(-1, (3, self.heads, self.head_width)).unbind(-3)
-        unit = (self.head_width,)
-        return F.rms_norm(q, unit).to(v.dtype), F.rms_norm(k, unit).to(v.dtype), v
-
-    def finish(
-        self, h_BFNW: Tensor, attended_BFNHD: Tensor, gate: Tensor, mlp: tuple[Tensor, Tensor, Tensor]
-    ) -> Tensor:
-        shift, scale, mlp_gate = mlp
-        h = h_BFNW + (1 + gate) * self.out(attended_BFNHD.flatten(-2))
-        y = F.layer_norm(h, h.shape[-1:]) * (1 + scale) + shift
-        z: Tensor = h + (1 + mlp_gate) * self.down(F.relu(self.up(y)).square())
+    def forward(self, h_BFNW: Tensor, modulation_BF16W: Tensor) -> Tensor:
+        shift, scale, gate, mlp_shift, mlp_scale, mlp_gate = (modulation_BF16W + self.table).unbind(3)
+        qkv = self.qkv(_modulated(h_BFNW, shift, scale)).unflatten(-1, (3, self.heads, -1))
+        q, k, v = qkv.transpose(2, 4).unbind(3)  # [B, F, H, N, D]
+        attended = attend(_unit(q), _unit(k), v).transpose(2, 3)  # [B, F, N, H, D]
+        h = h_BFNW + (1 + gate) * self.out(attended.flatten(-2))
+        hidden = F.relu(self.up(_modulated(h, mlp_shift, mlp_scale))).square()
+        z: Tensor = h + (1 + mlp_gate) * self.down(hidden)
         return z
 
-    def bias_for(self, ages: Tensor) -> Tensor:
-        """Learned bias [H, *ages.shape] of attending that many frames back; -1 marks what must not be seen."""
-        seen = (ages >= 0) & (ages < self.age_bias.shape[1])
-        bias = self.age_bias[:, ages.clamp(0, self.age_bias.shape[1] - 1)]
-        return bias.masked_fill(~seen, _MASKED)
+
+class Temporal(nn.Module):
+    """Attention of each token to the same token of past frames (through kept K and V) and to itself."""
+
+    def __init__(self, shape: DriveShape) -> None:
+        super().__init__()
+        w = shape.width
+        self.heads = shape.heads
+        self.query, self.out = nn.Linear(w, w, bias=False), nn.Linear(w, w, bias=False)
+        self.kept, self.own = nn.Linear(w, 2 * w, bias=False), nn.Linear(w, 2 * w, bias=False)
+        self.table = nn.Parameter(torch.zeros(3, w))
+        self.age_bias = nn.Parameter(torch.zeros(shape.heads, shape.window + 1))
+        nn.init.zeros_(self.out.weight)
+
+    def remember(self, context_BFNW: Tensor) -> tuple[Tensor, Tensor]:
+        """K and V of clean frames [B, N, H, F, D]."""
+        return self._key_value(self.kept, F.layer_norm(context_BFNW, context_BFNW.shape[-1:]))
+
+    def forward(self, h_BFNW: Tensor, modulation_BF16W: Tensor, k: Tensor, v: Tensor, ages: Tensor) -> Tensor:
+        """`k`, `v` [B, N, H, S, D] are what is remembered, `ages` [B or 1, F, S] how many frames back each lies."""
+        shift, scale, gate = (modulation_BF16W[:, :, :, :3] + self.table).unbind(3)
+        y = _modulated(h_BFNW, shift, scale)
+        q = _unit(self.query(y).unflatten(-1, (self.heads, -1)).permute(0, 2, 3, 1, 4))
+        own_k, own_v = self._key_value(self.own, y)
+        scale_by = q.shape[-1] ** -0.5
+        past = (q @ k.transpose(-1, -2)) * scale_by + self._bias(ages).to(q.dtype)
+        itself = (q * own_k).sum(-1, keepdim=True) * scale_by + self.age_bias[:, 0, None, None].to(q.dtype)
+        weight = torch.cat([past, itself], -1).softmax(-1)
+        attended = weight[..., :-1] @ v + weight[..., -1:] * own_v
+        z: Tensor = h_BFNW + (1 + gate) * self.out(attended.permute(0, 3, 1, 2, 4).flatten(-2))
+        return z
+
+    def _key_value(self, layer: nn.Linear, y_BFNW: Tensor) -> tuple[Tensor, Tensor]:
+        k, v = layer(y_BFNW).unflatten(-1, (2, self.heads, -1)).permute(3, 0, 2, 4, 1, 5).unbind(0)
+        return _unit(k), v
+
+    def _bias(self, ages_BFS: Tensor) -> Tensor:
+        """Learned bias [B, 1, H, F, S] of looking that far back; ages outside 1..window are not seen."""
+        window = self.age_bias.shape[1] - 1
+        seen = (ages_BFS > 0) & (ages_BFS <= window)
+        bias = self.age_bias[:, ages_BFS.clamp(0, window)].masked_fill(~seen, _MASKED)
+        return bias.transpose(0, 1)[:, None]
+
+
+def _modulated(h_BFNW: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+    return F.layer_norm(h_BFNW, h_BFNW.shape[-1:]) * (1 + scale) + shift
+
+
+def _unit(heads: Tensor) -> Tensor:
+    """Scaled to unit RMS over the head's width."""
+    return F.rms_norm(heads, heads.shape[-1:])
 
 
 class DriveTransformer(nn.Module):
@@ -153,98 +184,98 @@ class DriveTransformer(nn.Module):
         super().__init__()
         w, c = shape.width, shape.channels
         self.shape = shape
-        self.inward = nn.Linear(3 * c, w)
+        self.inward, self.context_inward = nn.Linear(3 * c, w), nn.Linear(3 * c, w)
         self.place = nn.Parameter(torch.randn(shape.tokens, w) * 0.02)
-        self.blocks = nn.ModuleList(Block(shape, kind == "T") for kind in shape.layout)
+        self.context = Spatial(shape)
+        self.blocks = nn.ModuleList(Temporal(shape) if kind == "T" else Spatial(shape) for kind in shape.layout)
         self.from_sigma = nn.Sequential(nn.Linear(64, w), nn.SiLU(), nn.Linear(w, w))
-        self.from_controls = nn.Linear(shape.controls, w)
-        self.from_look = nn.Linear(shape.look, w)
+        self.from_controls, self.from_look = nn.Linear(shape.controls, w), nn.Linear(shape.look, w)
         self.from_innovations = nn.Linear(shape.innovations, w)
         self.stream = nn.Parameter(torch.zeros(2, w))
         self.mix = nn.Linear(w, w)
-        self.modulation = nn.Linear(w, 6 * w)
-        self.final_modulation = nn.Linear(w, 2 * w)
-        self.outward = nn.Linear(w, c)
-        self.skip = nn.Linear(3 * c, c)
+        self.modulation, self.final_modulation = nn.Linear(w, 6 * w), nn.Linear(w, 2 * w)
+        self.outward, self.skip = nn.Linear(w, c), nn.Linear(3 * c, c)
         for layer in (self.modulation, self.final_modulation, self.outward, self.skip):
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
         with torch.no_grad():
             self.skip.weight[:, c : 2 * c] = torch.eye(c)  # starts as "the picture stays as it is"
-        self._last_temporal = shape.layout.rfind("T")
 
     # ---- served ----
 
     def denoise(self, x_BNC: Tensor, history_B2NC: Tensor, sigma_B: Tensor, cond: CondB, kv: KVView) -> Tensor:
         """The clean frame [B, N, C] seen in noisy `x`; history = [previous frame, the one before]."""
-        x = self._target_input(x_BNC[:, None], history_B2NC[:, None], sigma_B[:, None])
-        c = self._condition(_frames([cond], [sigma_B]), [_TARGET])
-        ages_BFS = kv.ages_BS[:, None]
-        x0, _ = self._streamed(x, c, kv, _bias_ages(ages_BFS, [[0]]), kept=1)
+        c = self._condition(_single(cond, sigma_B), _TARGET)
+        x0 = self._predict(self._target_input(x_BNC[:, None], history_B2NC[:, None], sigma_B[:, None]), c, *_past(kv))
         return x0[:, 0].clamp(-CLAMP, CLAMP)
 
     def commit(self, history_B3NC: Tensor, cond: CondB, kv: KVView) -> CommittedKV:
-        """K and V of the newest clean frame; history = [it, the one before, the one before that]."""
-        x = _context_input(history_B3NC[:, None])
-        c = self._condition(_frames([cond], [self._context_sigma(history_B3NC)]), [_CONTEXT])
-        _, committed = self._streamed(x, c, kv, _bias_ages(kv.ages_BS[:, None], [[0]]), kept=0)
-        return CommittedKV(committed.k_BLNHD[..., 0, :], committed.v_BLNHD[..., 0, :])
+        """K and V of the newest clean frame; history = [it, the one before, the one before that]; `kv` is not read."""
+        sigma_B = torch.full((history_B3NC.shape[0],), CONTEXT_SIGMA, device=history_B3NC.device)
+        remembered = self._remember(history_B3NC[:, None], self._condition(_single(cond, sigma_B), _CONTEXT))
+        k, v = (torch.stack(list(layers), 1)[..., 0, :] for layers in zip(*remembered, strict=True))
+        return CommittedKV(k, v)
 
     def commit_denoise(
         self, history_B3NC: Tensor, commit_cond: CondB, x_BNC: Tensor, sigma_B: Tensor, cond: CondB, kv: KVView
     ) -> tuple[CommittedKV, Tensor]:
-        """`commit` of the newest frame and `denoise` of the one after it, in one pass; ages as for `commit`."""
-        target = self._target_input(x_BNC[:, None], history_B3NC[:, None, :2], sigma_B[:, None])
-        x = torch.cat([_context_input(history_B3NC[:, None]), target], 1)
-        sigmas = [self._context_sigma(history_B3NC), sigma_B]
-        c = self._condition(_frames([commit_cond, cond], sigmas), [_CONTEXT, _TARGET])
-        older = torch.where(kv.ages_BS > 0, kv.ages_BS + 1, 0)
-        ages = _bias_ages(torch.stack([kv.ages_BS, older], 1), [[0, -1], [1, 0]])
-        x0, new = self._streamed(x, c, kv, ages, kept=1)
-        return CommittedKV(new.k_BLNHD[..., 0, :], new.v_BLNHD[..., 0, :]), x0[:, 0].clamp(-CLAMP, CLAMP)
+        """`commit` of the newest frame and `denoise` of the one after it; ages as of the committed frame."""
+        new = self.commit(history_B3NC, commit_cond, kv)
+        older_BS = torch.where(kv.ages_BS > 0, kv.ages_BS + 1, 0)
+        newest_B1 = torch.ones_like(older_BS[:, :1])
+        view = KVView(
+            torch.cat([kv.k_BLNHSD, new.k_BLNHD[..., None, :]], 4),
+            torch.cat([kv.v_BLNHSD, new.v_BLNHD[..., None, :]], 4),
+            torch.cat([older_BS, newest_B1], 1),
+        )
+        return new, self.denoise(x_BNC, history_B3NC[:, :2], sigma_B, cond, view)
 
     # ---- trained ----
 
     def two_stream(self, context_BFNC: Tensor, noisy_BTNC: Tensor, context_sigma_BF: Tensor, cond: CondBF) -> Tensor:
         """Clean predictions [B, T, N, C] for frames 2 .. F-1, T = F-2, each from contexts before it alone.
 
-            stream    c2 c3 .. c(F-2) | x2 x3 .. x(F-1)      c = lightly noised context, x = noisy target
-            x_i sees c_j for j < i within the window, and itself; c_i sees c_j for j <= i
+            contexts c2 c3 .. c(F-2) (lightly noised) give K and V; target x_i sees those of c_j, j < i, and itself
         `cond.sigma_BF` holds the targets' noise levels (its first two frames are not read).
         """
         targets = noisy_BTNC.shape[1]
+        history = torch.stack([context_BFNC[:, 2:-1], context_BFNC[:, 1:-2], context_BFNC[:, :-3]], 2)
+        c = self._condition(_part(cond, slice(2, -1), context_sigma_BF), _CONTEXT)
+        remembered = self._remember(history, c)
         before = torch.stack([context_BFNC[:, 1:-1], context_BFNC[:, :-2]], 2)
-        x = torch.cat(
-            [
-                _context_input(torch.stack([context_BFNC[:, 2:-1], context_BFNC[:, 1:-2], context_BFNC[:, :-3]], 2)),
-                self._target_input(noisy_BTNC, before, cond.sigma_BF[:, 2:]),
-            ],
-            1,
-        )
-        both = [torch.cat([t[:, 2:-1], t[:, 2:]], 1) for t in (cond.controls_BFK, cond.look_BFL, cond.innovations_BFI)]
-        sigma = torch.cat([context_sigma_BF[:, 2:-1], cond.sigma_BF[:, 2:]], 1)
-        stream = [_CONTEXT] * (targets - 1) + [_TARGET] * targets
-        c = self._condition(CondBF(*both, sigma), stream)
-        ages = _training_ages(targets).to(x.device)
-
-        def temporal(layer: int, block: Block, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            q, k, v = (t.permute(0, 2, 3, 1, 4) for t in (q, k, v))  # [B, N, H, F, D]
-            bias = block.bias_for(ages[-q.shape[3] :]).to(q.dtype)
-            return attend(q, k, v, bias).permute(0, 3, 1, 2, 4)
-
-        return self._core(x, c, temporal, kept=targets)
+        x = self._target_input(noisy_BTNC, before, cond.sigma_BF[:, 2:])
+        frame = torch.arange(targets, device=x.device)
+        ages = (frame[:, None] - frame[None, :-1])[None]
+        return self._predict(x, self._condition(_part(cond, slice(2, None), cond.sigma_BF), _TARGET), remembered, ages)
 
     # ---- shared ----
+
+    def _remember(self, history_BF3NC: Tensor, c_BFW: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """K and V [B, N, H, F, D] of clean frames for each temporal block."""
+        h = self.context_inward(torch.cat(history_BF3NC.unbind(2), -1)) + self.place
+        h = self.context(h, self._modulate(c_BFW))
+        return [block.remember(h) for block in self.blocks if isinstance(block, Temporal)]
+
+    def _predict(
+        self, x_BFNI: Tensor, c_BFW: Tensor, remembered: Sequence[tuple[Tensor, Tensor]], ages_BFS: Tensor
+    ) -> Tensor:
+        h, modulation, past = self.inward(x_BFNI) + self.place, self._modulate(c_BFW), iter(remembered)
+        for block in self.blocks:
+            h = block(h, modulation, *next(past), ages_BFS) if isinstance(block, Temporal) else block(h, modulation)
+        shift, scale = self.final_modulation(c_BFW).unflatten(-1, (2, -1))[:, :, None].unbind(3)
+        x0: Tensor = self.outward(_modulated(h, shift, scale)) + self.skip(x_BFNI)
+        return x0
 
     def _target_input(self, x_BFNC: Tensor, before_BF2NC: Tensor, sigma_BF: Tensor) -> Tensor:
         """Noise is dimmed by its level, so that pure noise (sigma 1) is not seen at all."""
         dim = (1 - sigma_BF)[:, :, None, None].to(x_BFNC.dtype)
         return torch.cat([x_BFNC * dim, before_BF2NC[:, :, 0], before_BF2NC[:, :, 1]], -1)
 
-    def _context_sigma(self, like: Tensor) -> Tensor:
-        return torch.full((like.shape[0],), CONTEXT_SIGMA, device=like.device)
+    def _modulate(self, c_BFW: Tensor) -> Tensor:
+        m: Tensor = self.modulation(c_BFW).unflatten(-1, (6, -1))[:, :, None]
+        return m
 
-    def _condition(self, cond: CondBF, stream: list[int]) -> Tensor:
+    def _condition(self, cond: CondBF, stream: int) -> Tensor:
         dtype = self.inward.weight.dtype
         phase = cond.sigma_BF.float()[..., None] * _WAVES.to(cond.sigma_BF.device)
         level = self.from_sigma(torch.cat([phase.sin(), phase.cos()], -1).to(dtype))
@@ -253,86 +284,16 @@ class DriveTransformer(nn.Module):
         mixed: Tensor = F.silu(self.mix(F.silu(c)))
         return mixed
 
-    def _core(self, x_BFNI: Tensor, c_BFW: Tensor, temporal: Temporal, kept: int) -> Tensor:
-        """All blocks. After the last K and V only the last `kept` frames are carried on; kept = 0 ends there."""
-        h = self.inward(x_BFNI) + self.place
-        modulation = self.modulation(c_BFW).unflatten(-1, (6, -1))[:, :, None]
-        for i, block in enumerate(self.blocks):
-            shift, scale, gate, *mlp = (modulation + block.table).unbind(3)
-            q, k, v = block.project(h, shift, scale)
-            if i == self._last_temporal:
-                n = h.shape[1] - kept
-                h, q, gate, modulation = h[:, n:], q[:, n:], gate[:, n:], modulation[:, n:]
-                mlp = [m[:, n:] for m in mlp]
-            if block.temporal:
-                attended = temporal(i, block, q, k, v)
-                if kept == 0 and i == self._last_temporal:
-                    return h
-            else:
-                q, k, v = (t.transpose(2, 3) for t in (q, k, v))
-                attended = attend(q, k, v, None).transpose(2, 3)
-            h = block.finish(h, attended, gate, (mlp[0], mlp[1], mlp[2]))
-        shift, scale = self.final_modulation(c_BFW[:, -kept:]).unflatten(-1, (2, -1))[:, :, None].unbind(3)
-        y = F.layer_norm(h, h.shape[-1:]) * (1 + scale) + shift
-        x0: Tensor = self.outward(y) + self.skip(x_BFNI[:, -kept:])
-        return x0
 
-    def _streamed(
-        self, x_BFNI: Tensor, c_BFW: Tensor, kv: KVView, ages_BFA: Tensor, kept: int
-    ) -> tuple[Tensor, CommittedKV]:
-        """One pass over F new frames that also see the ring. A = S + F keys. New K and V come back [B, L, N, H, F, D]."""
-        fresh_k: list[Tensor] = []
-        fresh_v: list[Tensor] = []
-
-        def temporal(layer: int, block: Block, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            q, k, v = (t.permute(0, 2, 3, 1, 4) for t in (q, k, v))  # [B, N, H, F, D]
-            at = len(fresh_k)
-            fresh_k.append(k)
-            fresh_v.append(v)
-            rows = q.shape[3]
-            if rows == 0:
-                return q
-            bias = block.bias_for(ages_BFA[:, -rows:]).permute(1, 0, 2, 3)[:, None].to(q.dtype)  # [B, 1, H, F, A]
-            keys, values = torch.cat([kv.k_BLNHSD[:, at], k], 3), torch.cat([kv.v_BLNHSD[:, at], v], 3)
-            return attend(q, keys, values, bias).permute(0, 3, 1, 2, 4)
-
-        x0 = self._core(x_BFNI, c_BFW, temporal, kept)
-        return x0, CommittedKV(torch.stack(fresh_k, 1), torch.stack(fresh_v, 1))
+def _single(cond: CondB, sigma_B: Tensor) -> CondBF:
+    return CondBF(cond.controls_BK[:, None], cond.look_BL[:, None], cond.innovations_BI[:, None], sigma_B[:, None])
 
 
-def _frames(conds: list[CondB], sigmas_B: list[Tensor]) -> CondBF:
-    return CondBF(
-        torch.stack([c.controls_BK for c in conds], 1),
-        torch.stack([c.look_BL for c in conds], 1),
-        torch.stack([c.innovations_BI for c in conds], 1),
-        torch.stack(sigmas_B, 1),
-    )
+def _part(cond: CondBF, frames: slice, sigma_BF: Tensor) -> CondBF:
+    whole = (cond.controls_BFK, cond.look_BFL, cond.innovations_BFI, sigma_BF)
+    return CondBF(*(t[:, frames] for t in whole))
 
 
-def _context_input(history_BF3NC: Tensor) -> Tensor:
-    return torch.cat(history_BF3NC.unbind(2), -1)
-
-
-def _bias_ages(ring_BFS: Tensor, fresh: list[list[int]]) -> Tensor:
-    """Ages of ring entries and of the pass's own frames [B, F, S + F]; -1 is unseen."""
-    own = torch.tensor(fresh, device=ring_BFS.device).expand(ring_BFS.shape[0], -1, -1)
-    return torch.cat([torch.where(ring_BFS > 0, ring_BFS, -1), own], 2)
-
-
-def _training_ages(targets: int) -> Tensor:
-    """Which frame of the two streams sees which, and how many frames back it lies; -1 is unseen."""
-    frame = torch.tensor([*range(targets - 1), *range(targets)])
-    context = torch.arange(2 * targets - 1) < targets - 1
-    back = frame[:, None] - frame[None]
-    on_context = torch.where(context[:, None], back >= 0, back > 0) & context[None]
-    itself = ~context[:, None] & ~context[None] & (back == 0)
-    return torch.where(on_context | itself, back, -1)
-
-
-def load_transformer(path: Path, shape: DriveShape, dtype: torch.dtype = torch.bfloat16) -> DriveTransformer:
-    """Read the weights, set for inference in `dtype`."""
-    model = DriveTransformer(shape)
-    with safe_open(path, framework="pt") as file:
-        model.load_state_dict({name: file.get_tensor(name).float() for name in file.keys()})  # noqa: SIM118
-    ready = model.eval().requires_grad_(False).to(dtype)
-    return ready
+def _past(kv: KVView) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    layers = zip(kv.k_BLNHSD.unbind(1), kv.v_BLNHSD.unbind(1), strict=True)
+    return list(layers), kv.ages_BS[:, None]

@@ -54,7 +54,7 @@ def toy_card(spec: ToySpec) -> ModelCard:
         loops=(LoopSpec("chunk_rollout", (StepKind.DENOISE, StepKind.COMMIT, StepKind.DECODE)),),
         recipe=RECIPE,
         parity=Parity(exact=True, tolerance=0.0),
-        frame=FrameSpec(WIDTH, HEIGHT, SCALE, spec.fps, spec.per_chunk),
+        frame=FrameSpec(WIDTH, HEIGHT, SCALE, spec.fps, spec.per_chunk, smooth=False),
         controls=(
             Control("left", ("ArrowLeft", "KeyA")),
             Control("right", ("ArrowRight", "KeyD")),

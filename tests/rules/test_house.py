@@ -30,7 +30,7 @@ def test_no_bare_package_name_is_importable_beside_the_console_script(tmp_path: 
 
 def test_the_edge_and_the_sessions_never_import_torch(tmp_path: Path) -> None:
     code = (
-        "import sys, worldroom.rtc.app, worldroom.sessions.rooms, worldroom.clients.python.join;"
+        "import sys, worldroom.rtc.app, worldroom.sessions.rooms, worldroom.clients.python.measure;"
         "print([m for m in ('torch', 'triton', 'worldroom.models.catalog') if m in sys.modules])"
     )
     done = _isolated(code, tmp_path)

@@ -13,6 +13,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from .muon import Muon
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
@@ -27,7 +29,7 @@ class Rates:
 class Optimiser:
     """Both optimisers behind one step; `share` of the budget done sets the rate."""
 
-    muon: torch.optim.Muon
+    muon: Muon
     adam: torch.optim.AdamW
     rates: Rates
     others: list[nn.Parameter]
@@ -37,14 +39,12 @@ class Optimiser:
         done = iteration / total
         fall = 1.0 if done < self.rates.flat else (1 - done) / (1 - self.rates.flat)
         scale = min(1.0, (iteration + 1) / self.rates.warm_up) * max(self.rates.floor, fall)
-        for group in self.muon.param_groups:
-            group["lr"] = self.rates.muon * scale
+        self.muon.rate = self.rates.muon * scale
         for group in self.adam.param_groups:
             group["lr"] = self.rates.adam * scale
         torch.nn.utils.clip_grad_norm_(self.others, 1.0)
         self.muon.step()
         self.adam.step()
-        self.muon.zero_grad()
         self.adam.zero_grad()
 
 
@@ -52,8 +52,12 @@ def optimiser_for(hidden: list[nn.Parameter], model: nn.Module, rates: Rates, be
     """`hidden` are the 2-d matrices Muon trains; every other parameter of `model` goes to AdamW."""
     known = {id(p) for p in hidden}
     others = [p for p in model.parameters() if id(p) not in known]
-    muon = torch.optim.Muon(hidden, lr=rates.muon, momentum=0.95, weight_decay=0.01)
-    return Optimiser(muon, torch.optim.AdamW(others, lr=rates.adam, betas=betas, weight_decay=1e-3), rates, others)
+    return Optimiser(
+        Muon(hidden, rates.muon),
+        torch.optim.AdamW(others, lr=rates.adam, betas=betas, weight_decay=1e-3),
+        rates,
+        others,
+    )
 
 
 def averaged_copy(model: nn.Module) -> nn.Module:
@@ -74,14 +78,14 @@ class Checkpoint:
     iteration: int
     model: dict[str, Tensor]
     average: dict[str, Tensor]
-    muon: dict[str, object]
+    momenta: list[Tensor]
     adam: dict[str, object]
 
 
 def save_checkpoint(path: Path, iteration: int, model: nn.Module, average: nn.Module, optimiser: Optimiser) -> None:
     """Write beside and rename, so that a killed process leaves the previous one whole."""
     beside = path.with_suffix(".part")
-    whole = (iteration, model.state_dict(), average.state_dict(), optimiser.muon.state_dict(), optimiser.adam.state_dict())
+    whole = (iteration, model.state_dict(), average.state_dict(), optimiser.muon.buffers, optimiser.adam.state_dict())
     torch.save(whole, beside)
     os.replace(beside, path)
 
@@ -97,6 +101,6 @@ def resume(path: Path, model: nn.Module, average: nn.Module, optimiser: Optimise
     saved = load_checkpoint(path)
     model.load_state_dict(saved.model)
     average.load_state_dict(saved.average)
-    optimiser.muon.load_state_dict(saved.muon)
+    optimiser.muon.buffers = saved.momenta
     optimiser.adam.load_state_dict(saved.adam)
     return saved.iteration

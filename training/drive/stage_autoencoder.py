@@ -13,16 +13,18 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...models.drive.autoencoder import CHANNELS, TOKENS, DriveAutoencoder, MatrixConv, to_model
+from ...models.drive.autoencoder import CHANNELS, TOKENS, DriveAutoencoder, MatrixConv, to_model, unpack
 from .optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 
 RATES = Rates(muon=0.012, adam=2e-3, warm_up=60, flat=0.3, floor=0.01)
-BATCH = 16
+BATCH = 12
 LATENT_NOISE = 0.15  # largest sigma
-CHECKPOINT_EVERY = 400
+REFINE_RATES = Rates(muon=0.006, adam=1e-3, warm_up=40, flat=0.2, floor=0.01)
+REPORT_EVERY, CHECKPOINT_EVERY = 100, 200
+Frames = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,24 @@ class Report:
     iteration: int
     loss: float
     held_psnr: float | None
+
+
+Reporter = Callable[[Report], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Latents [E, T, 40, 32] and the frames they were encoded from [E or more, T, 80, 128, 3]."""
+
+    latents: NDArray[np.float16]
+    frames: Frames
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    total: int
+    seed: int
+    rates: Rates
 
 
 def contrast_weight(picture_N3HW: Tensor) -> Tensor:
@@ -50,36 +70,74 @@ def picture_loss(drawn: Tensor, picture: Tensor) -> Tensor:
     return 0.6 * weighted + difference.square().mean() + 0.5 * (across + down)
 
 
-def train(
-    frames: NDArray[np.uint8], held: NDArray[np.uint8], path: Path, total: int, seed: int, report: Callable[[Report], None]
-) -> DriveAutoencoder:
-    """Train for `total` iterations (resuming from `path`) and return the averaged model."""
+Drawn = Callable[[np.random.Generator], tuple[Tensor, Tensor]]  # one batch: what was drawn and the picture it should be
+
+
+def train(frames: Frames, held: Frames, path: Path, total: int, seed: int, report: Reporter) -> DriveAutoencoder:
+    """Train encoder and decoder for `total` iterations (resuming from `path`) and return the averaged model."""
     torch.manual_seed(seed)
     model = DriveAutoencoder().to(memory_format=torch.channels_last)
+
+    def batch(rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        picked = frames[rng.integers(frames.shape[0], size=BATCH), rng.integers(frames.shape[1], size=BATCH)]
+        picture = to_model(torch.from_numpy(picked))
+        return model.decoder(_noised(model.encoder(picture))), picture
+
+    return _fit(model, model, batch, held, path, Budget(total, seed, RATES), report)
+
+
+def refine(
+    model: DriveAutoencoder, data: Pairs, held: Frames, path: Path, total: int, seed: int, report: Reporter
+) -> DriveAutoencoder:
+    """Train the decoder on, while the encoder and so every latent stay as they are."""
+    torch.manual_seed(seed)
+    model.encoder.eval().requires_grad_(False)
+    model.decoder.train().requires_grad_(True)
+
+    def batch(rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        e, t = rng.integers(data.latents.shape[0], size=BATCH), rng.integers(data.latents.shape[1], size=BATCH)
+        latent = unpack(torch.from_numpy(data.latents[e, t]).float()).contiguous(memory_format=torch.channels_last)
+        return model.decoder(_noised(latent)), to_model(torch.from_numpy(data.frames[e, t]))
+
+    return _fit(model, model.decoder, batch, held, path, Budget(total, seed, REFINE_RATES), report)
+
+
+def _noised(latent: Tensor) -> Tensor:
+    return latent + LATENT_NOISE * torch.rand(len(latent), 1, 1, 1) * torch.randn_like(latent)
+
+
+def _fit(
+    model: DriveAutoencoder,
+    learner: nn.Module,
+    batch: Drawn,
+    held: Frames,
+    path: Path,
+    budget: Budget,
+    report: Reporter,
+) -> DriveAutoencoder:
+    """Optimise `learner`, a part of `model` or all of it."""
     average = averaged_copy(model)
-    ends = {id(c.weight) for c in (model.encoder.inward, model.encoder.outward, model.decoder.inward, model.decoder.outward)}
-    hidden = [m.weight for m in model.modules() if isinstance(m, MatrixConv) and id(m.weight) not in ends]
-    optimiser = optimiser_for(hidden, model, RATES, (0.9, 0.98))
+    ends = {
+        id(c.weight) for c in (model.encoder.inward, model.encoder.outward, model.decoder.inward, model.decoder.outward)
+    }
+    hidden = [m.weight for m in learner.modules() if isinstance(m, MatrixConv) and id(m.weight) not in ends]
+    optimiser = optimiser_for(hidden, learner, budget.rates, (0.9, 0.98))
     first, losses = resume(path, model, average, optimiser), 0.0
-    rng = np.random.default_rng([seed, first])
-    held_x = to_model(torch.from_numpy(_held_frames(held)))
-    for iteration in range(first, total):
-        x = to_model(torch.from_numpy(frames[rng.integers(frames.shape[0], size=BATCH), rng.integers(frames.shape[1], size=BATCH)]))
-        with torch.autocast("cpu", torch.bfloat16):
-            latent = model.encoder(x).float()
-            latent = latent + LATENT_NOISE * torch.rand(BATCH, 1, 1, 1) * torch.randn_like(latent)
-            drawn = model.decoder(latent)
-        loss = picture_loss(drawn.float(), x)
+    rng, held_x = np.random.default_rng([budget.seed, first]), to_model(torch.from_numpy(_held_frames(held)))
+    for iteration in range(first, budget.total):
+        drawn, picture = batch(rng)
+        loss = picture_loss(drawn, picture)
         loss.backward()
-        optimiser.step(iteration, total)
+        optimiser.step(iteration, budget.total)
         update_average(average, model, min(0.998, iteration / (iteration + 20)))
         losses += float(loss.detach())
-        if (iteration + 1) % 100 == 0:
-            psnr = held_psnr(average, held_x) if (iteration + 1) % CHECKPOINT_EVERY == 0 else None
-            report(Report(iteration + 1, losses / 100, psnr))
+        done = iteration + 1
+        if done % REPORT_EVERY == 0:
+            psnr = held_psnr(average, held_x) if done % CHECKPOINT_EVERY == 0 else None
+            report(Report(done, losses / REPORT_EVERY, psnr))
             losses = 0.0
-        if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
-            save_checkpoint(path, iteration + 1, model, average, optimiser)
+        if done % CHECKPOINT_EVERY == 0 or done == budget.total:
+            save_checkpoint(path, done, model, average, optimiser)
     return average.eval()
 
 
@@ -92,8 +150,7 @@ def _held_frames(held: NDArray[np.uint8]) -> NDArray[np.uint8]:
 @torch.inference_mode()
 def held_psnr(model: DriveAutoencoder, picture: Tensor) -> float:
     model.eval()
-    with torch.autocast("cpu", torch.bfloat16):
-        drawn = model.decoder(model.encoder(picture).float()).float()
+    drawn = model.decoder(model.encoder(picture))
     error = ((drawn.clamp(-1, 1) - picture) / 2).square().mean((1, 2, 3))
     return float((-10 * error.log10()).mean())
 
@@ -102,12 +159,13 @@ def held_psnr(model: DriveAutoencoder, picture: Tensor) -> float:
 def encode_all(model: DriveAutoencoder, frames: NDArray[np.uint8], path: Path, progress: Callable[[int], None]) -> None:
     """Write the latents of every frame, float16 [E, T, 40, 32]."""
     episodes, times = frames.shape[:2]
-    out = np.lib.format.open_memmap(path.with_suffix(".part.npy"), "w+", np.float16, (episodes, times, TOKENS, CHANNELS))
+    shape = (episodes, times, TOKENS, CHANNELS)
+    out = np.lib.format.open_memmap(path.with_suffix(".part.npy"), "w+", np.float16, shape)
     model.eval()
     for e in range(episodes):
-        with torch.autocast("cpu", torch.bfloat16):
-            parts = [model.encode(to_model(torch.from_numpy(np.array(frames[e, t : t + 60])))) for t in range(0, times, 60)]
-        out[e] = torch.cat(parts).half().numpy()
+        for t in range(0, times, 60):
+            picture = to_model(torch.from_numpy(np.array(frames[e, t : t + 60])))
+            out[e, t : t + 60] = model.encode(picture).half().numpy()
         progress(times)
     out.flush()
     path.with_suffix(".part.npy").rename(path)

@@ -16,10 +16,11 @@ RUMBLE = 0.7  # metres of kerb beside the road
 LANES = (-1.17, 1.17)
 COLUMN_W: Array = np.arange(WIDTH, dtype=np.float32)
 PER_METRE_R1: Array = (FOCAL / DEPTH_R)[:, None].astype(np.float32)
-_GLOW_RW: Array = (
-    np.exp(-(((DEPTH_R - 9) / 9) ** 2))[:, None] * np.exp(-(((COLUMN_W - 64) / 34) ** 2))[None]
-).astype(np.float32)
+_GLOW_RW: Array = (np.exp(-(((DEPTH_R - 9) / 9) ** 2))[:, None] * np.exp(-(((COLUMN_W - 64) / 34) ** 2))[None]).astype(
+    np.float32
+)
 _SHARE_R: Array = np.clip(1.25 - DEPTH_R**2 / (CAMERA * FOCAL) / 3.2, 0, 1).astype(np.float32)  # fades far stripes
+_NEAR_R1: Array = np.linspace(1, 0.25, len(DEPTH_R), dtype=np.float32)[:, None]
 
 
 def _stripes(metres_NR: NDArray[np.float64], period: float, sharp: float, shift: float = 0.0) -> Array:
@@ -28,19 +29,29 @@ def _stripes(metres_NR: NDArray[np.float64], period: float, sharp: float, shift:
     return np.asarray(wave * _SHARE_R, np.float32)
 
 
-def ground(theme_N: NDArray[np.int64], centre_NR: Array, distance_N: NDArray[np.float64]) -> Array:
-    """The ground rows [N, R, W, C], lit, before haze; `centre_NR` is the road's middle in metres."""
+def ground(
+    theme_N: NDArray[np.int64], centre_NR: Array, distance_N: NDArray[np.float64], road_share_N: Array | None
+) -> Array:
+    """The ground rows [N, R, W, C], lit, before haze; `centre_NR` is the road's middle in metres.
+
+    `road_share_N` fades the road away (0 = none); None draws it as it is.
+    """
     metres_NR = distance_N[:, None] + DEPTH_R[None]
     across_NRW = (COLUMN_W - 64) / PER_METRE_R1 - centre_NR[..., None]  # metres from the road's middle
-    paint = _fields(theme_N, metres_NR, across_NRW)
-    paint = _road(paint, theme_N, metres_NR, across_NRW)
+    fields = _fields(theme_N, metres_NR, across_NRW)
+    paint = _road(fields, theme_N, metres_NR, across_NRW)
+    if road_share_N is not None:
+        share = road_share_N[:, None, None, None]
+        paint = paint * share + fields * (1 - share)
     light = PALETTE.light_TC[theme_N][:, None, None]
     lamp = PALETTE.headlight_T[theme_N][:, None, None] * _GLOW_RW
     neon = PALETTE.neon_T[theme_N] * 0.45 * (1 - PALETTE.light_TC[theme_N].mean(1))
     paint *= light + lamp[..., None] * np.array([1, 0.95, 0.75], np.float32) + neon[:, None, None, None]
     wet = PALETTE.wet_T[theme_N]
     if wet.any():
-        shine = _inside(across_NRW, HALF_ROAD) * wet[:, None, None] * np.linspace(1, 0.25, len(DEPTH_R), dtype=np.float32)[:, None]
+        shine = _inside(across_NRW, HALF_ROAD) * wet[:, None, None] * _NEAR_R1
+        if road_share_N is not None:
+            shine = shine * road_share_N[:, None, None]
         paint += 0.26 * shine[..., None] * PALETTE.horizon_TC[theme_N][:, None, None]
     return paint
 

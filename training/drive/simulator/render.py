@@ -44,16 +44,18 @@ class _Scene:
     centre_NR: Array  # road's middle per ground row, metres
     centre_NM: Array  # the same per whole metre ahead, for objects
     world: World
+    road_share_B: Array | None
 
 
-def render(world: World) -> NDArray[np.uint8]:
-    """Pictures of all sessions [B, 80, 128, 3]."""
+def render(world: World, road_share_B: Array | None = None) -> NDArray[np.uint8]:
+    """Pictures of all sessions [B, 80, 128, 3]; `road_share_B` fades roads away, for pictures that lack one."""
     curvature = world.curvature()
     scene = _Scene(
         (world.yaw_B + world.heading_B) * FOCAL,
         road_centre(ROW_DISPLACEMENT, curvature, world.offset_B, world.heading_B, DEPTH_R),
         road_centre(METRE_DISPLACEMENT, curvature, world.offset_B, world.heading_B, _METRES),
         world,
+        road_share_B,
     )
     picture = _draw(scene, np.arange(len(world.fade_B)), world.theme_B)
     fading = np.flatnonzero(world.fade_B < 1)
@@ -66,7 +68,8 @@ def render(world: World) -> NDArray[np.uint8]:
 def _draw(scene: _Scene, who_N: NDArray[np.int64], theme_N: NDArray[np.int64]) -> Array:
     picture = np.empty((len(who_N), HEIGHT, WIDTH, 3), np.float32)
     picture[:, :HORIZON] = _sky(scene.turned_N[who_N], theme_N)
-    paint = ground(theme_N, scene.centre_NR[who_N], scene.world.distance_B[who_N])
+    share = None if scene.road_share_B is None else scene.road_share_B[who_N]
+    paint = ground(theme_N, scene.centre_NR[who_N], scene.world.distance_B[who_N], share)
     picture[:, HORIZON:] = haze(paint, theme_N)
     for frame, who, theme in zip(picture, who_N, theme_N, strict=True):
         _objects(frame, scene, int(who), int(theme))
@@ -93,7 +96,13 @@ def _sky(turned_N: NDArray[np.float64], theme_N: NDArray[np.int64]) -> Array:
 
 
 def _silhouette(
-    sky: Array, turned_N: NDArray[np.float64], theme_N: NDArray[np.int64], layer: int, parallax: float, depth: int, base_TC: Array
+    sky: Array,
+    turned_N: NDArray[np.float64],
+    theme_N: NDArray[np.int64],
+    layer: int,
+    parallax: float,
+    depth: int,
+    base_TC: Array,
 ) -> Array:
     """One row of hills or houses. Parallax is whole, so that both layers repeat together."""
     column_NW = turned_N[:, None] * parallax + COLUMN_W[None]
@@ -133,7 +142,10 @@ def _objects(frame: Array, scene: _Scene, who: int, theme: int) -> None:
         patch, column, row = _placed(int(PALETTE.biome_T[theme]), kind, height, left, HORIZON + CAMERA * FOCAL / depth)
         light = PALETTE.light_TC[theme] + PALETTE.headlight_T[theme] * 0.5 * np.exp(-(((depth - 8) / 10) ** 2))
         air = 1 - float(np.exp(-PALETTE.haze_per_m_T[theme] * depth))
-        tint = patch.colour * (light * (1 - patch.glow) + patch.glow) * (1 - air) + patch.cover * PALETTE.haze_TC[theme] * air
+        tint = (
+            patch.colour * (light * (1 - patch.glow) + patch.glow) * (1 - air)
+            + patch.cover * PALETTE.haze_TC[theme] * air
+        )
         _paste(frame, tint, patch.cover, column, row, min(1.0, 0.5 + (OBJECT_ENTRY - depth) / 4))
 
 

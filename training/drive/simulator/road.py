@@ -56,7 +56,9 @@ def extend(tape_BC: Array, head_B: Array, before_B: NDArray[np.float64], after_B
         before_B = np.where(passed, before_B + 1, before_B)
 
 
-def road_centre(displacement_DM: Array, curvature_BM: Array, offset_B: Array, heading_B: Array, depth_D: Array) -> Array:
+def road_centre(
+    displacement_DM: Array, curvature_BM: Array, offset_B: Array, heading_B: Array, depth_D: Array
+) -> Array:
     """Lateral place of the road's middle in metres at each depth [B, D], right positive."""
     return np.asarray(
         curvature_BM @ displacement_DM.T - offset_B[:, None] - np.tan(heading_B)[:, None] * depth_D[None], np.float32

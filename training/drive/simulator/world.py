@@ -77,7 +77,9 @@ def first_world(rng: np.random.Generator, sessions: int) -> World:
     )
 
 
-def switch_theme(world: World, changed_B: NDArray[np.bool_], theme_B: NDArray[np.int64], frames_B: NDArray[np.int64]) -> None:
+def switch_theme(
+    world: World, changed_B: NDArray[np.bool_], theme_B: NDArray[np.int64], frames_B: NDArray[np.int64]
+) -> None:
     """Start a cross-fade of `frames_B` frames; sessions whose fade is still running keep it."""
     start = changed_B & (world.fade_B >= 1)
     world.theme_before_B = np.where(start, world.theme_B, world.theme_before_B)

@@ -1,0 +1,160 @@
+"""Builds a server from its options: device and engine, journal, rooms, edge; and takes it down in the reverse order.
+
+The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm and priced.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from ..clock import SystemClock
+from ..engine.core import Engine
+from ..engine.spec import EngineSpec
+from ..models import catalog
+from ..models.contract.loaded import LoadedCard
+from ..models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
+from ..models.toy.card import ToySpec
+from ..models.weights import WeightsError
+from ..rtc.app import create_app
+from ..rtc.edge import EdgeSpec
+from ..rtc.serving import EdgeServer
+from ..sessions.journal import Journal
+from ..sessions.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
+from ..sessions.rooms import Rooms, RoomsSpec
+from ..sessions.spool import SpoolTaken
+from ..sessions.streams import Streams
+
+WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
+JOURNAL_KEEP_S = 7 * 24 * 3600
+
+
+class UserFault(Exception):
+    """Something the person who started the server can put right; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSpec:
+    """Options of one server, as the command line took them."""
+
+    card: str
+    host: str
+    port: int
+    redis_url: str | None
+    data_dir: Path
+    slots: int
+    steps: int | None
+    precision: str | None
+    lease_seconds: float
+    loopback: bool
+    udp_ports: tuple[int, int] | None
+    toy: ToySpec
+
+
+async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
+    """Serve on `listener` until SIGINT or SIGTERM. Raises `UserFault` when it cannot start."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    console = Console(stderr=True)
+    loaded = _load(spec)
+    clock = SystemClock()
+    engine = Engine((loaded,), clock, EngineSpec(slots=spec.slots))
+    async with AsyncExitStack() as stack:
+        streams = await stack.enter_async_context(_streams(spec))
+        stack.push_async_callback(engine.close)
+        journal = _journal(spec, clock, streams)
+        stack.push_async_callback(journal.close)
+        rooms = Rooms(engine, journal, clock, RoomsSpec(card=spec.card, lease_s=spec.lease_seconds))
+        stack.push_async_callback(rooms.close)
+        edge = EdgeSpec(web_root=WEB_ROOT, loopback_only=spec.loopback, udp_ports=spec.udp_ports)
+        app = create_app(rooms, engine, edge, clock)
+        server = EdgeServer(app)
+        warming = asyncio.create_task(_warm_up(engine, server, listener, loaded, console))
+        await server.until_signal(listener)
+        await warming
+
+
+async def _warm_up(
+    engine: Engine, server: EdgeServer, listener: socket.socket, loaded: LoadedCard, console: Console
+) -> None:
+    """Make the engine ready, then print where to go; a fault here stops the server instead of leaving it deaf."""
+    try:
+        await engine.start()
+    except BaseException:
+        server.should_exit = True
+        raise
+    host, port = listener.getsockname()[:2]
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    capacity = engine.capacity()[0]
+    console.print(
+        f"[bold]{loaded.card.title}[/bold]: {capacity.sessions_max} sessions fit, "
+        f"{capacity.price_us / 1000:.1f} ms a chunk, {capacity.device}"
+    )
+    console.print(f"Open [bold cyan]http://{shown}:{port}/[/bold cyan] and drive. Ctrl-C stops the server.")
+
+
+def _load(spec: ServeSpec) -> LoadedCard:
+    try:
+        default = catalog.card(spec.card, spec.toy).recipe.default
+        choice = None
+        if spec.steps is not None or spec.precision is not None:
+            precision = default.precision if spec.precision is None else _precision(spec.precision)
+            choice = RuntimeChoice(default.sampler, spec.steps or default.steps, precision)
+        return catalog.load(spec.card, choice, spec.toy)
+    except (catalog.UnknownCard, RecipeMismatch, WeightsError) as error:
+        raise UserFault(str(error)) from None
+
+
+def _precision(name: str) -> Precision:
+    try:
+        return Precision(name)
+    except ValueError:
+        raise UserFault(f"no precision '{name}': there are {', '.join(Precision)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Journaling:
+    """The streams, and the embedded server behind them when there is one."""
+
+    streams: Streams
+    embedded: EmbeddedRedis | None
+
+    def revive(self) -> None:
+        if self.embedded is not None:
+            self.embedded.revive()
+
+
+def _journal(spec: ServeSpec, clock: SystemClock, journaling: _Journaling) -> Journal:
+    try:
+        return Journal.open(clock, journaling.streams, spec.data_dir / "spool", on_outage=journaling.revive)
+    except SpoolTaken as error:
+        raise UserFault(str(error)) from None
+
+
+@asynccontextmanager
+async def _streams(spec: ServeSpec) -> AsyncIterator[_Journaling]:
+    embedded: EmbeddedRedis | None = None
+    try:
+        url = spec.redis_url
+        if url is None:
+            embedded = EmbeddedRedis(spec.data_dir / "redis")
+            embedded.start()
+            url = embedded.url
+        redis = await connect(url)
+    except RedisUnreachable as error:
+        if embedded is not None:
+            embedded.stop()
+        raise UserFault(str(error)) from None
+    except OSError as error:
+        raise UserFault(f"cannot use the data folder {spec.data_dir}: {error.strerror}") from None
+    streams = Streams(redis, JOURNAL_KEEP_S)
+    try:
+        yield _Journaling(streams, embedded)
+    finally:
+        await streams.close()
+        if embedded is not None:
+            embedded.stop()

@@ -1,0 +1,211 @@
+"""One connection to a room: offer, answer, channels, frames. Made once, never repaired; `room.py` makes the next one.
+
+Knows the wire and aiortc; knows nothing of retries, keys or latency.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+from aioice import Candidate
+from aiortc import (
+    RTCBundlePolicy,
+    RTCConfiguration,
+    RTCPeerConnection,
+    RTCRtpReceiver,
+    RTCSessionDescription,
+)
+
+from ...rtc.wire import (
+    Answer,
+    ApiError,
+    Channel,
+    ClientMessage,
+    Offer,
+    Refusal,
+    Role,
+    ServerMessage,
+    Welcome,
+    decode_server,
+    encode,
+)
+from .assembly import FrameAssembly
+
+CONNECT_TIMEOUT = 10.0
+CLOSE_TIMEOUT = 2.0
+LOOPBACK = "127.0.0.1"
+
+
+class RoomRefused(ConnectionError):
+    """The server said no; honour `retry_after_s` (None = do not come back with the same request)."""
+
+    def __init__(self, status: int, code: str, detail: str, retry_after_s: float | None) -> None:
+        super().__init__(f"{detail} ({code})")
+        self.status, self.code, self.retry_after_s = status, code, retry_after_s
+
+
+class NoServer(ConnectionError):
+    """Nothing answers at the address, or the connection did not come up in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A room's address: `http://host:port` and the room's name."""
+
+    base: str
+    room: str
+
+    @classmethod
+    def of(cls, url: str) -> "Place":
+        """From a room's page address, e.g. http://127.0.0.1:8080/r/blue-otter-12; raises ValueError."""
+        parts = urlsplit(url)
+        path = parts.path.rstrip("/").split("/")
+        if parts.scheme not in ("http", "https") or not parts.netloc or len(path) != 3 or path[1] != "r":
+            raise ValueError(f"'{url}' is not a room's address like http://127.0.0.1:8080/r/blue-otter-12")
+        return cls(f"{parts.scheme}://{parts.netloc}", path[2])
+
+    @property
+    def local(self) -> bool:
+        return (urlsplit(self.base).hostname or "") in ("127.0.0.1", "localhost", "::1")
+
+
+class Link:
+    """See the module docstring. `lost` is set when the connection is over."""
+
+    def __init__(
+        self,
+        place: Place,
+        loopback: bool,
+        on_message: Callable[[ServerMessage], None],
+        on_frame: Callable[[int, bytes, bool], None],
+    ) -> None:
+        self._place = place
+        self._on_message = on_message
+        self.lost = asyncio.Event()
+        self._over = asyncio.Event()
+        self.welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
+        self.token = ""
+        self.participant = ""
+        self.heard_at = time.monotonic()
+        self._pc = RTCPeerConnection(RTCConfiguration(iceServers=[], bundlePolicy=RTCBundlePolicy.MAX_BUNDLE))
+        self.assembly = FrameAssembly(on_frame, time.monotonic)
+        video = self._pc.addTransceiver("video", direction="recvonly")
+        known = RTCRtpReceiver.getCapabilities("video")
+        assert known is not None
+        video.setCodecPreferences([c for c in known.codecs if c.mimeType in ("video/H264", "video/rtx")])
+        self.receiver = video.receiver
+        self.receiver._RTCRtpReceiver__jitter_buffer = self.assembly  # type: ignore[attr-defined]
+        self._channels = {
+            Channel.CONTROL: self._pc.createDataChannel("control"),
+            Channel.INPUT: self._pc.createDataChannel("input", ordered=False, maxRetransmits=0),
+            Channel.RECEIPTS: self._pc.createDataChannel("receipts", ordered=False, maxRetransmits=0),
+        }
+        for channel in self._channels.values():
+            channel.on("message", self._received)
+        self._channels[Channel.CONTROL].on("close", self.end)
+        self._pc.on("connectionstatechange", self._state_changed)
+        self._gather_on(loopback)
+
+    async def open(self, token: str | None, role: Role | None) -> Welcome:
+        """Connect and wait for the welcome; raises `RoomRefused` or `NoServer`."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await self._pc.setLocalDescription(await self._pc.createOffer())
+                answer = await self._ask(Offer(self._pc.localDescription.sdp, token, role))
+                self.token, self.participant = answer.token, answer.participant
+                await self._pc.setRemoteDescription(RTCSessionDescription(answer.sdp, "answer"))
+                return await self._welcomed()
+        except TimeoutError:
+            raise NoServer(f"no connection to {self._place.base} within {CONNECT_TIMEOUT:.0f} s") from None
+        except httpx.HTTPError as error:
+            raise NoServer(f"no server at {self._place.base} ({type(error).__name__})") from None
+
+    def send(self, message: ClientMessage, channel: Channel) -> bool:
+        """Whether it left; a channel that is not open takes nothing."""
+        target = self._channels[channel]
+        if target.readyState != "open":
+            return False
+        target.send(encode(message))
+        return True
+
+    async def ask_for_key(self) -> None:
+        """Tell the server that a picture could not be decoded."""
+        for source in self.receiver.getSynchronizationSources():
+            await self.receiver._send_rtcp_pli(source.source)
+
+    def end(self) -> None:
+        """The connection is over, for whatever reason."""
+        self.lost.set()
+        self._over.set()
+
+    async def close(self) -> None:
+        self.end()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._pc.close(), CLOSE_TIMEOUT)
+
+    async def _welcomed(self) -> Welcome:
+        """The welcome, or `NoServer` as soon as the connection is lost."""
+        self.welcome.add_done_callback(lambda _: self._over.set())
+        await self._over.wait()
+        if not self.welcome.done():
+            raise NoServer(f"the connection to {self._place.base} failed before the welcome")
+        return self.welcome.result()
+
+    async def _ask(self, offer: Offer) -> Answer:
+        async with httpx.AsyncClient(timeout=CONNECT_TIMEOUT, trust_env=False) as http:
+            reply = await http.post(
+                f"{self._place.base}/v1/rooms/{self._place.room}/offer",
+                content=msgspec.json.encode(offer),
+                headers={"Content-Type": "application/json"},
+            )
+        if reply.status_code == 200:
+            return msgspec.json.decode(reply.content, type=Answer)
+        raise _refusal(reply)
+
+    def _received(self, data: str | bytes) -> None:
+        self.heard_at = time.monotonic()
+        message = decode_server(data)
+        if isinstance(message, Welcome) and not self.welcome.done():
+            self.welcome.set_result(message)
+        self._on_message(message)
+
+    def _state_changed(self) -> None:
+        if self._pc.connectionState in ("failed", "closed"):
+            self.end()
+
+    def _gather_on(self, loopback: bool) -> None:
+        """Host candidates: loopback alone when asked for, loopback first for a server on this machine."""
+        if not (loopback or self._place.local):
+            return
+        for transport in self._pc._RTCPeerConnection__iceTransports:  # type: ignore[attr-defined]
+            connection = transport.iceGatherer._connection
+            gather = connection.get_component_candidates
+
+            async def gather_local(
+                component: int,
+                addresses: list[str],
+                gather: Callable[..., "asyncio.Future[list[Candidate]]"] = gather,
+            ) -> list[Candidate]:
+                hosts = [LOOPBACK] if loopback else [LOOPBACK, *addresses]
+                return await gather(component=component, addresses=hosts)
+
+            connection.get_component_candidates = gather_local
+
+
+def _refusal(reply: httpx.Response) -> RoomRefused:
+    try:
+        refusal = msgspec.json.decode(reply.content, type=Refusal)
+        return RoomRefused(reply.status_code, refusal.code, refusal.detail, refusal.retry_after_s)
+    except msgspec.MsgspecError:
+        pass
+    retry_after = float(reply.headers["Retry-After"]) if "Retry-After" in reply.headers else None
+    try:
+        error = msgspec.json.decode(reply.content, type=ApiError)
+    except msgspec.MsgspecError:
+        error = ApiError(str(reply.status_code), "the server's answer is no JSON of ours")
+    return RoomRefused(reply.status_code, error.code, error.detail, retry_after)

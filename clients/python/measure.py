@@ -1,0 +1,166 @@
+"""Stay in a room for a while, press keys at random phase, and report what a person would have felt.
+
+Behind `worldroom join`. Pictures of the toy card also say which input they contain, which checks the receipts.
+"""
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from ...rtc.wire import Role
+from .latency import LatencyLog, Spread
+from .link import NoServer, RoomRefused
+from .markers import read
+from .recorder import Recorder
+from .room import RoomClient, RoomFrame, join
+
+PATIENCE_S = 15.0
+FIRST_FRAME_TIMEOUT_S = 15.0
+HOLD_S = (0.06, 0.26)
+REST_S = (0.09, 0.31)
+
+
+class JoinFailed(RuntimeError):
+    """The room could not be joined or showed nothing; one line for a person."""
+
+
+class JoinReport(msgspec.Struct, frozen=True):
+    """Times in ms. `motion_to_photon_ms` from receipts, `pixel_motion_to_photon_ms` from the toy's pictures.
+
+    `dropped`: frames between the first and the last one seen that never became a picture here.
+    """
+
+    card: str
+    session: str
+    role: Role
+    seconds: float
+    frames: int
+    fps: float
+    first_frame_ms: float
+    interval_ms: Spread
+    motion_to_photon_ms: Spread
+    pixel_motion_to_photon_ms: Spread | None
+    receipts: int
+    dropped: int
+    reconnects: int
+    recorded: str | None
+
+
+@dataclass(slots=True)
+class Observation:
+    """What one stay in a room showed."""
+
+    pixels: LatencyLog = field(default_factory=LatencyLog)
+    numbers: list[int] = field(default_factory=list)
+    marked: int = 0
+
+    def pressed(self, seq: int, at: float) -> None:
+        self.pixels.pressed(seq, at)
+
+    def joined(self, frame: RoomFrame) -> None:
+        if frame.receipt is not None:
+            self.numbers.append(frame.receipt.frame)
+        marker = read(frame.picture) if frame.picture is not None else None
+        if marker is not None:
+            self.marked += 1
+            self.pixels.contains(marker.input_seq, frame.decoded_at)
+
+    @property
+    def dropped(self) -> int:
+        if not self.numbers:
+            return 0
+        return max(0, max(self.numbers) - min(self.numbers) + 1 - len(self.numbers))
+
+
+async def run_join(
+    url: str,
+    *,
+    seconds: float,
+    out_mp4: Path | None = None,
+    drive: bool = True,
+    seed: int = 0,
+    loopback: bool = False,
+) -> JoinReport:
+    """Join, stay `seconds` from the first frame on, report. Raises `JoinFailed`."""
+    role = None if drive else Role.SPECTATOR
+    try:
+        async with join(url, role=role, loopback=loopback, patience=PATIENCE_S, seed=seed) as room:
+            return await _stay(room, seconds, out_mp4, drive, random.Random(seed))
+    except ValueError as error:
+        raise JoinFailed(str(error)) from None
+    except (RoomRefused, NoServer) as error:
+        raise JoinFailed(f"cannot join: {error}") from None
+
+
+async def _stay(room: RoomClient, seconds: float, out_mp4: Path | None, drive: bool, dice: random.Random) -> JoinReport:
+    welcome = room.welcome
+    assert welcome is not None
+    seen = Observation()
+    room.on_joined = seen.joined
+    recorder = Recorder(out_mp4, welcome.fps) if out_mp4 is not None else None
+    if recorder is not None:
+        room.tap_frame = recorder.frame
+    reading = asyncio.create_task(_read(room))
+    try:
+        await _first_frame(room)
+        began, before = time.monotonic(), room.latency.frames
+        if drive and welcome.controls:
+            keys = [control.keys[0] for control in welcome.controls if control.keys]
+            await press_at_random(room, seen, keys, seconds, dice)
+        else:
+            await asyncio.sleep(seconds)
+        stayed, frames = time.monotonic() - began, room.latency.frames - before
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        room.tap_frame = None
+        if recorder is not None:
+            recorder.close()
+    assert room.latency.first_frame is not None
+    return JoinReport(
+        card=welcome.card,
+        session=welcome.session,
+        role=welcome.role,
+        seconds=round(stayed, 3),
+        frames=room.counts.frames,
+        fps=round(frames / stayed, 2),
+        first_frame_ms=round((room.latency.first_frame - room.started_at) * 1000, 1),
+        interval_ms=room.latency.intervals,
+        motion_to_photon_ms=room.latency.photon,
+        pixel_motion_to_photon_ms=seen.pixels.photon if seen.marked * 2 > room.counts.frames else None,
+        receipts=room.counts.receipts,
+        dropped=seen.dropped,
+        reconnects=room.counts.reconnects,
+        recorded=str(out_mp4) if out_mp4 is not None else None,
+    )
+
+
+async def press_at_random(
+    room: RoomClient, seen: Observation, keys: list[str], seconds: float, dice: random.Random
+) -> None:
+    """Hold one random key after another for random times, so that presses come at every phase of a frame."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        key = dice.choice(keys)
+        at = time.monotonic()
+        seen.pressed(room.press(key), at)
+        await asyncio.sleep(min(left, dice.uniform(*HOLD_S)))
+        room.release(key)
+        await asyncio.sleep(min(max(0.0, until - time.monotonic()), dice.uniform(*REST_S)))
+
+
+async def _read(room: RoomClient) -> None:
+    async for _ in room.frames():
+        pass
+
+
+async def _first_frame(room: RoomClient) -> None:
+    deadline = time.monotonic() + FIRST_FRAME_TIMEOUT_S
+    while room.latency.first_frame is None:
+        if time.monotonic() > deadline:
+            raise JoinFailed(f"no picture within {FIRST_FRAME_TIMEOUT_S:.0f} s of joining")
+        await asyncio.sleep(0.002)

@@ -1,0 +1,89 @@
+/** The buttons around the picture: pause, reset, like, dislike, the wheel, share, full screen. Knows no connection. */
+
+import { element, say } from './dom.js';
+import { toast } from './toast.js';
+
+/** @typedef {import('./messages.js').Participants} Participants */
+/** @typedef {import('./messages.js').WorldState} WorldState */
+/**
+ * @typedef {{
+ *   pause: () => void, resume: () => void, reset: () => void, feedback: (value: 1 | -1) => void, wheel: () => void,
+ * }} Does
+ */
+
+const CHOSEN_MS = 900;
+
+export class Acts {
+  /** @param {Does} does */
+  constructor(does) {
+    this.does = does;
+    /** @type {WorldState} */
+    this.world = 'opening';
+    this.pause = element('pause', HTMLButtonElement);
+    this.reset = element('reset', HTMLButtonElement);
+    this.wheel = element('wheel', HTMLButtonElement);
+    const like = element('like', HTMLButtonElement);
+    const dislike = element('dislike', HTMLButtonElement);
+    this.pause.addEventListener('click', () => this.togglePause());
+    this.reset.addEventListener('click', does.reset);
+    this.wheel.addEventListener('click', does.wheel);
+    like.addEventListener('click', () => this.#feedback(like, 1));
+    dislike.addEventListener('click', () => this.#feedback(dislike, -1));
+    element('share', HTMLButtonElement).addEventListener('click', () => this.#share());
+    element('fullscreen', HTMLButtonElement).addEventListener('click', () => this.fullscreen());
+  }
+
+  togglePause() {
+    if (this.pause.disabled) return;
+    if (this.world === 'paused') this.does.resume();
+    else this.does.pause();
+  }
+
+  fullscreen() {
+    if (document.fullscreenElement) void document.exitFullscreen();
+    else void element('frame', HTMLElement).requestFullscreen?.();
+  }
+
+  /**
+   * @param {WorldState} world
+   * @param {boolean} drives
+   */
+  state(world, drives) {
+    this.world = world;
+    const paused = world === 'paused';
+    this.pause.disabled = !drives || !(paused || world === 'running');
+    this.pause.setAttribute('aria-pressed', String(paused));
+    say(element('pause-text', HTMLElement), paused ? 'Resume' : 'Pause');
+    this.reset.disabled = !drives || world === 'opening' || world === 'closed';
+  }
+
+  /** @param {Participants} who */
+  people({ driver, you, spectators }) {
+    const others = spectators - (you === 'spectator' ? 1 : 0);
+    const watching = others > 0 ? `${others} ${you === 'spectator' ? 'more ' : ''}watching` : '';
+    const wheel = you === 'driver' ? 'You drive' : driver === null ? 'Nobody drives' : 'You watch';
+    say(element('people', HTMLElement), [wheel, watching].filter(Boolean).join(' · '));
+    this.wheel.hidden = you === 'driver' ? spectators === 0 : driver !== null;
+    say(element('wheel-text', HTMLElement), you === 'driver' ? 'Pass the wheel' : 'Take the wheel');
+  }
+
+  /**
+   * @param {HTMLButtonElement} button
+   * @param {1 | -1} value
+   */
+  #feedback(button, value) {
+    this.does.feedback(value);
+    button.classList.add('chosen');
+    setTimeout(() => button.classList.remove('chosen'), CHOSEN_MS);
+  }
+
+  async #share() {
+    const link = location.href;
+    try {
+      await navigator.clipboard.writeText(link);
+      toast('Link copied: whoever opens it watches you drive');
+    } catch {
+      toast(link);
+    }
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * The wire messages as types: JSON text with a lower-case `type` field, the mirror of `sessions/messages.py`.
+ * Knows no connection. `*_ms` are on this page's `performance.now()` clock, `*_us` are durations on the server.
+ */
+
+/** @typedef {{ seq: number, key: string, down: boolean }} KeyEdge */
+/** @typedef {{ type: 'input', seq: number, held: string[], edges: KeyEdge[], pointer: [number, number], sent_ms: number }} Input */
+/** @typedef {'cut' | 'blend'} Transition */
+/** @typedef {{ type: 'prompt', id: number, text: string, transition: Transition, seconds: number }} Prompt */
+/** @typedef {{ type: 'pauseworld' | 'resumeworld', id: number }} PauseOrResume */
+/** @typedef {{ type: 'resetworld', id: number, seed?: number | null }} ResetWorld */
+/** @typedef {{ type: 'feedback', id: number, chunk: number, value: -1 | 0 | 1 }} Feedback */
+/** @typedef {{ type: 'passwheel', id: number, to?: string | null }} PassWheel */
+/** @typedef {{ type: 'shown', frames: [number, number][] }} Shown */
+/** @typedef {{ type: 'ping', id: number, sent_ms: number }} Ping */
+/** @typedef {Input | Prompt | PauseOrResume | ResetWorld | Feedback | PassWheel | Shown | Ping} ClientMessage */
+
+/** @typedef {{ name: string, keys: string[] }} ControlView */
+/** @typedef {'driver' | 'spectator'} Role */
+/** @typedef {'opening' | 'running' | 'paused' | 'held' | 'closed'} WorldState */
+/**
+ * @typedef {{
+ *   type: 'welcome', room: string, session: string, participant: string, role: Role, card: string, title: string,
+ *   width: number, height: number, fps: number, controls: ControlView[], suggestions: string[], prompt: string,
+ *   state: WorldState, epoch: number, chunk: number, resumed: boolean,
+ * }} Welcome
+ */
+/** @typedef {{ type: 'accepted', id: number }} Accepted */
+/** @typedef {{ type: 'applied', id: number, chunk: number }} Applied */
+/** @typedef {{ type: 'problem', code: string, detail: string, id?: number | null }} Problem */
+/** @typedef {{ type: 'statechanged', state: WorldState, epoch: number }} StateChanged */
+/** @typedef {{ type: 'promptchanged', version: number, text: string }} PromptChanged */
+/** @typedef {{ type: 'participants', driver: string | null, you: Role, spectators: number }} Participants */
+/** @typedef {{ type: 'pong', id: number, sent_ms: number }} Pong */
+/**
+ * @typedef {{
+ *   type: 'receipt', frame: number, chunk: number, epoch: number, rtp: number, prompt_version: number,
+ *   input_seq: number, applied: number[], hold_us: number, wait_us: number, step_us: number, decode_us: number,
+ *   encode_us: number, pace_us: number,
+ * }} Receipt
+ */
+/** @typedef {{ type: 'receipts', items: Receipt[] }} Receipts what a spectator gets: several receipts at once */
+/** @typedef {Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt | Receipts} ServerMessage */
+
+const SERVER_TYPES = new Set([
+  'welcome', 'accepted', 'applied', 'problem', 'statechanged', 'promptchanged', 'participants', 'pong', 'receipt',
+  'receipts',
+]);
+
+/**
+ * One message of the server, or null for text that is none: a newer server may say things this page does not know.
+ * @param {unknown} data
+ * @returns {ServerMessage | null}
+ */
+export function read(data) {
+  if (typeof data !== 'string') return null;
+  try {
+    const message = JSON.parse(data);
+    return SERVER_TYPES.has(message?.type) ? message : null;
+  } catch {
+    return null;
+  }
+}

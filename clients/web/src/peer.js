@@ -1,0 +1,213 @@
+/**
+ * One WebRTC connection to a room, from the offer to its end. Made by `openPeer`, used once, never repaired.
+ * Knows nothing of retries, of the page, or of what messages mean, except that `welcome` comes first and `pong` is a sign of life.
+ */
+
+import { read } from './messages.js';
+
+/** @typedef {import('./messages.js').ClientMessage} ClientMessage */
+/** @typedef {import('./messages.js').ServerMessage} ServerMessage */
+/** @typedef {import('./messages.js').Welcome} Welcome */
+/** @typedef {{ room: string, token: string | null, role: import('./messages.js').Role | null }} Wish */
+/** @typedef {'control' | 'input' | 'receipts'} ChannelName */
+
+const OPEN_TIMEOUT_MS = 8000;
+const PING_MS = 1000;
+const SILENCE_MS = 4000;
+const DISCONNECTED_MS = 2000;
+
+/** The server said no, in words. */
+export class Refusal extends Error {
+  /**
+   * @param {number} status
+   * @param {string} code
+   * @param {string} detail
+   * @param {number} retry_after_s
+   * @param {number} queue_place
+   */
+  constructor(status, code, detail, retry_after_s, queue_place) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+    this.retry_after_s = retry_after_s;
+    this.queue_place = queue_place;
+  }
+}
+
+export class Peer {
+  /**
+   * @param {(message: ServerMessage) => void} onMessage
+   * @param {() => void} onClosing called while the last picture can still be taken from the track
+   */
+  constructor(onMessage, onClosing) {
+    this.onClosing = onClosing;
+    this.pc = new RTCPeerConnection({ iceServers: [] });
+    const lossy = { ordered: false, maxRetransmits: 0 };
+    /** @type {Record<ChannelName, RTCDataChannel>} */
+    this.channels = {
+      control: this.pc.createDataChannel('control'),
+      input: this.pc.createDataChannel('input', lossy),
+      receipts: this.pc.createDataChannel('receipts', lossy),
+    };
+    this.token = '';
+    this.heard_ms = performance.now();
+    this.pings = 0;
+    this.closed = false;
+    /** @type {(reason: string) => void} */
+    this.end = () => {};
+    /** Resolves with the reason when the connection is over. @type {Promise<string>} */
+    this.ended = new Promise((resolve) => {
+      this.end = resolve;
+    });
+    /** @type {(welcome: Welcome) => void} */
+    let arrive = () => {};
+    /** @type {Promise<Welcome>} */
+    this.welcome = new Promise((resolve) => {
+      arrive = resolve;
+    });
+    for (const channel of Object.values(this.channels)) {
+      channel.onmessage = (event) => {
+        this.heard_ms = performance.now();
+        const message = read(event.data);
+        if (message === null) return;
+        if (message.type === 'welcome') arrive(message);
+        if (message.type === 'receipts') message.items.forEach(onMessage);
+        else onMessage(message);
+      };
+    }
+    this.channels.control.onclose = () => this.close('the server closed the connection');
+    this.pc.onconnectionstatechange = () => this.#watchState();
+    this.watchdog = setInterval(() => this.#watchSilence(), PING_MS);
+  }
+
+  /**
+   * Whether it left; on a lossy channel that is all one can know.
+   * @param {ChannelName} name
+   * @param {ClientMessage} message
+   */
+  send(name, message) {
+    const channel = this.channels[name];
+    if (channel.readyState !== 'open') return false;
+    channel.send(JSON.stringify(message));
+    return true;
+  }
+
+  /** @param {string} reason */
+  close(reason) {
+    if (this.closed) return;
+    this.closed = true;
+    clearInterval(this.watchdog);
+    this.onClosing();
+    this.pc.close();
+    this.end(reason);
+  }
+
+  #watchState() {
+    const state = this.pc.connectionState;
+    if (state === 'failed' || state === 'closed') this.close(`connection ${state}`);
+    if (state !== 'disconnected') return;
+    setTimeout(() => {
+      if (this.pc.connectionState === 'disconnected') this.close('connection lost');
+    }, DISCONNECTED_MS);
+  }
+
+  #watchSilence() {
+    const now_ms = performance.now();
+    if (now_ms - this.heard_ms > SILENCE_MS) {
+      this.close('the server went silent');
+      return;
+    }
+    this.pings += 1;
+    this.send('control', { type: 'ping', id: this.pings, sent_ms: now_ms });
+  }
+}
+
+/**
+ * Offer, answer, channels open, welcome received. Rejects with a Refusal, or an Error when the server is not there.
+ * @param {Wish} wish
+ * @param {{
+ *   message: (message: ServerMessage) => void, track: (track: MediaStreamTrack) => void, closing: () => void,
+ * }} on
+ * @returns {Promise<Peer>}
+ */
+export async function openPeer(wish, on) {
+  const peer = new Peer(on.message, on.closing);
+  peer.heard_ms += OPEN_TIMEOUT_MS - SILENCE_MS;
+  try {
+    const transceiver = peer.pc.addTransceiver('video', { direction: 'recvonly' });
+    preferH264(transceiver);
+    if ('jitterBufferTarget' in transceiver.receiver) transceiver.receiver.jitterBufferTarget = 0;
+    peer.pc.ontrack = (event) => on.track(event.track);
+    await peer.pc.setLocalDescription();
+    const answer = await offer(wish, /** @type {RTCSessionDescription} */ (peer.pc.localDescription).sdp);
+    peer.token = answer.token;
+    await peer.pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
+    await within(OPEN_TIMEOUT_MS, Promise.race([peer.welcome, peer.ended.then(fail)]));
+    return peer;
+  } catch (error) {
+    peer.close('could not connect');
+    throw error;
+  }
+}
+
+/**
+ * @param {Wish} wish
+ * @param {string} sdp
+ * @returns {Promise<{ sdp: string, token: string, participant: string }>}
+ */
+async function offer(wish, sdp) {
+  const response = await fetch(`/v1/rooms/${encodeURIComponent(wish.room)}/offer`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ sdp, ...(wish.token && { token: wish.token }), ...(wish.role && { role: wish.role }) }),
+    signal: AbortSignal.timeout(OPEN_TIMEOUT_MS),
+  });
+  const body = await response.json().catch(() => ({}));
+  if (response.ok) return body;
+  const said = body !== null && typeof body.detail === 'object' && body.detail !== null ? body.detail : body;
+  const wait_s = Number(said.retry_after_s ?? response.headers.get('Retry-After')) || 0;
+  const code = String(said.code ?? said.reason ?? response.status);
+  const detail = typeof said.detail === 'string' ? said.detail : response.statusText;
+  throw new Refusal(response.status, code, detail, wait_s, Number(said.queue_place) || 0);
+}
+
+/** @returns {'ready' | 'no-webrtc' | 'no-h264'} what this browser can do */
+export function support() {
+  if (typeof RTCPeerConnection === 'undefined') return 'no-webrtc';
+  const known = RTCRtpReceiver.getCapabilities?.('video');
+  if (known && !known.codecs.some((codec) => codec.mimeType.toLowerCase() === 'video/h264')) return 'no-h264';
+  return 'ready';
+}
+
+/**
+ * The server sends H.264 alone; offering only that keeps the offer short.
+ * @param {RTCRtpTransceiver} transceiver
+ */
+function preferH264(transceiver) {
+  const codecs = RTCRtpReceiver.getCapabilities?.('video')?.codecs ?? [];
+  const wanted = codecs.filter((codec) => /video\/(h264|rtx)$/i.test(codec.mimeType));
+  if (wanted.length > 0) transceiver.setCodecPreferences?.(wanted);
+}
+
+/**
+ * @param {string} reason
+ * @returns {never}
+ */
+function fail(reason) {
+  throw new Error(reason);
+}
+
+/**
+ * @template T
+ * @param {number} limit_ms
+ * @param {Promise<T>} work
+ * @returns {Promise<T>}
+ */
+function within(limit_ms, work) {
+  return Promise.race([
+    work,
+    new Promise((_, reject) => {
+      setTimeout(() => reject(new Error(`no answer within ${limit_ms / 1000} s`)), limit_ms);
+    }),
+  ]);
+}

@@ -1,0 +1,215 @@
+"""The engine behind `api.Door`: opens and closes sessions, routes commands, says what is free.
+
+One device, several cards, one event loop. `start` makes every card warm and priced; before that nothing is admitted.
+Knows sessions by name only; their life is `live.py`.
+"""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from ..clock import Clock
+from ..models.contract.loaded import LoadedCard
+from ..models.contract.recipe import RecipeMismatch
+from . import api
+from .admission import Need, No, Room, WaitingList, refuse
+from .costs import Costs
+from .dispatch import Dispatcher
+from .drive import Scope
+from .encode import H264Encoder
+from .live import Live
+from .pools import FeatureCache
+from .scheduler import Rules
+from .served import ServedCard
+from .shared import Shared
+from .spec import EngineSpec
+from .warmup import warm_up
+from .worker import Device, ThreadDevice
+
+
+class Engine:
+    """Implements `api.Door`. Make it and call everything on one event loop."""
+
+    def __init__(
+        self,
+        cards: tuple[LoadedCard, ...],
+        clock: Clock,
+        spec: EngineSpec,
+        device: Device | None = None,
+        encoder: type[H264Encoder] = H264Encoder,
+    ) -> None:
+        self._spec, self._clock = spec, clock
+        self._device = device or ThreadDevice()
+        self._costs = Costs()
+        self._served = {loaded.card.name: ServedCard.with_slots(loaded, spec.slots) for loaded in cards}
+        self._lives: dict[str, Live] = {}
+        self._going: set[Live] = set()
+        self._waiting = WaitingList(spec.retry_after)
+        self._commands: deque[api.Command] = deque()
+        rules = Rules(max_rows=spec.max_rows, ageing=spec.ageing, seed=spec.seed)
+        self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected)
+        self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
+        self._features = FeatureCache(spec.features_max, spec.feature_bytes_max)
+        self._shared = Shared(
+            clock, spec, self._costs, self._dispatcher, self._features, encoder, self._encoders, Scope()
+        )
+        self._serving: asyncio.Task[None] | None = None
+        self._ready = False
+        self._closed = False
+
+    @property
+    def ready(self) -> bool:
+        return self._ready
+
+    async def start(self) -> None:
+        """Allocate the slabs, warm up and price every card. Raises what a card's runtime raises."""
+        self._serving = asyncio.get_running_loop().create_task(self._dispatcher.run())
+        for served in self._served.values():
+            await self._device.allocate(served.loaded, served.pool.slots)
+            await warm_up(served, self._shared, self._device)
+        self._ready = True
+
+    async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        self._obey()
+        no = self._refusal(command)
+        while no is not None and self._going:
+            await next(iter(self._going)).gone.wait()
+            no = self._refusal(command)
+        if no is not None:
+            place, wait = self._waiting.refused(command.session, self._clock.now())
+            return api.Refused(command.session, no.reason, no.detail, place, wait)
+        served = self._served[command.card]
+        live = Live(command, served, self._shared, events, self._gone)
+        self._lives[command.session] = live
+        self._waiting.admitted(command.session)
+        await live.start()
+        loaded = served.loaded
+        return api.Opened(command.session, served.info(), loaded.weights, live.steps, str(loaded.choice.precision))
+
+    def post(self, command: api.Command) -> None:
+        if not self._commands:
+            asyncio.get_running_loop().call_soon(self._obey)
+        self._commands.append(command)
+
+    def cards(self) -> tuple[api.CardInfo, ...]:
+        return tuple(served.info() for served in self._served.values())
+
+    def capacity(self) -> tuple[api.Capacity, ...]:
+        return tuple(self._capacity(served) for served in self._served.values())
+
+    async def close(self) -> None:
+        """Close every session and stop every thread; returns when all of it is gone."""
+        if self._closed:
+            return
+        self._closed, self._ready = True, False
+        self._shared.scope.cancel()
+        for live in [*self._lives.values()]:
+            self._close(live)
+        while self._going:
+            await next(iter(self._going)).gone.wait()
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.wait([self._serving])
+        await self._device.close()
+        await asyncio.get_running_loop().run_in_executor(None, self._encoders.shutdown)
+
+    def check_integrity(self) -> None:
+        """Raise `pools.PoolCorrupt` when any pool contradicts itself."""
+        self._features.check_integrity()
+        for served in self._served.values():
+            served.pool.check_integrity()
+
+    # ---- commands --------------------------------------------------------------------------------------------------
+
+    def _obey(self) -> None:
+        while self._commands:
+            command = self._commands.popleft()
+            live = self._lives.get(command.session)
+            if live is None:
+                continue
+            if isinstance(command, api.Close):
+                self._close(live)
+            else:
+                live.obey(command)
+
+    def _close(self, live: Live) -> None:
+        del self._lives[live.session]
+        self._going.add(live)
+        live.close()
+
+    def _gone(self, live: Live) -> None:
+        self._going.discard(live)
+        counters = live.served.counters
+        counters.frames_dropped += live.frames_dropped
+        counters.frames_superseded += live.frames_superseded
+
+    def _expected(self) -> float:
+        return min((live.expected for live in self._lives.values()), default=math.inf)
+
+    # ---- admission -------------------------------------------------------------------------------------------------
+
+    def _refusal(self, command: api.Open) -> No | None:
+        if not self._ready:
+            return No(api.RefusalReason.NOT_READY, "the engine is still warming up" if not self._closed else "closing")
+        served = self._served.get(command.card)
+        if served is None:
+            return No(api.RefusalReason.UNKNOWN_CARD, f"no card '{command.card}' here: {', '.join(self._served)}")
+        if command.session in self._lives:
+            return No(api.RefusalReason.CONFLICT, f"session '{command.session}' is open already")
+        try:
+            served.loaded.card.recipe.levels(command.steps or served.default_steps)
+        except RecipeMismatch as mismatch:
+            return No(api.RefusalReason.RECIPE, str(mismatch))
+        return refuse(
+            self._need(served, command.latency_class, command.steps or served.default_steps), self._room(served)
+        )
+
+    def _need(self, served: ServedCard, latency_class: api.LatencyClass, steps: int) -> Need:
+        price = served.chunk_price(steps)
+        return Need(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
+
+    def _room(self, served: ServedCard) -> Room:
+        return Room(
+            share_used=sum(self._share(live) for live in self._lives.values()),
+            share_cap=self._spec.share_cap,
+            slots_used=served.pool.taken,
+            slots=served.pool.slots,
+            bytes_used=sum(other.pool.bytes_used for other in self._served.values()),
+            bytes_budget=self._spec.memory_bytes,
+        )
+
+    def _share(self, live: Live) -> float:
+        return self._need(live.served, live.latency_class, live.steps).share
+
+    def _capacity(self, served: ServedCard) -> api.Capacity:
+        mine = [live for live in self._lives.values() if live.served is served]
+        counters = served.counters
+        return api.Capacity(
+            card=served.loaded.card.name,
+            device=self._device.name,
+            sessions=len(mine),
+            sessions_max=self._sessions_max(served),
+            share_used=sum(self._share(live) for live in mine),
+            share_max=self._spec.share_cap,
+            price_us=round(served.chunk_price(served.default_steps) * 1e6),
+            bytes_per_session=served.pool.spec.bytes_per_session,
+            pool_bytes=served.pool.bytes_budget,
+            pool_bytes_used=served.pool.bytes_used,
+            queue_depth=self._dispatcher.depth,
+            chunks_done=counters.chunks_done,
+            chunks_late=counters.chunks_late,
+            chunks_cancelled=counters.chunks_cancelled,
+            frames_dropped=counters.frames_dropped + sum(live.frames_dropped for live in mine),
+            frames_superseded=counters.frames_superseded + sum(live.frames_superseded for live in mine),
+            faults=counters.faults,
+        )
+
+    def _sessions_max(self, served: ServedCard) -> int:
+        """Interactive sessions that fit at today's price, if nothing else ran."""
+        share = self._need(served, api.LatencyClass.INTERACTIVE, served.default_steps).share
+        by_compute = served.pool.slots if share <= 0 else int(self._spec.share_cap / share + 1e-9)
+        per_session = served.pool.spec.bytes_per_session
+        by_memory = served.pool.slots if per_session == 0 else self._spec.memory_bytes // per_session
+        return min(served.pool.slots, by_compute, by_memory)

@@ -1,0 +1,120 @@
+"""The queue in front of the device: tickets wait here, the scheduler picks, batches run, results go back to their rows.
+
+One batch at a time. Between two batches every waiting chunk gets the chance to hand in its next step, so sessions
+interleave step by step. Knows no sessions beyond their name.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..clock import Clock
+from ..models.contract.cache import CacheView
+from ..models.contract.loaded import LoadedCard
+from .costs import Costs
+from .drive import Scope, Superseded
+from .scheduler import Rules, Run, Ticket, choose
+from .worker import Batch, Device
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a ticket stands for."""
+
+    loaded: LoadedCard
+    row: Any
+    view: CacheView | None
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One row's result, when its batch started and what the whole batch took."""
+
+    result: Any
+    started: float
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Waiting:
+    ticket: Ticket
+    job: Job
+    answer: "asyncio.Future[Ran]"
+
+
+class Dispatcher:
+    """Owns the queue; `reserved` tells when the next interactive chunk will need the device (infinity: not known)."""
+
+    def __init__(self, device: Device, costs: Costs, clock: Clock, rules: Rules, reserved: Callable[[], float]) -> None:
+        self._device, self._costs, self._clock, self._rules = device, costs, clock, rules
+        self._reserved = reserved
+        self._queue: dict[int, _Waiting] = {}
+        self._numbers = itertools.count()
+        self._changed = asyncio.Event()
+
+    @property
+    def depth(self) -> int:
+        return len(self._queue)
+
+    def number(self) -> int:
+        return next(self._numbers)
+
+    async def submit(self, ticket: Ticket, job: Job) -> Ran:
+        """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
+        waiting = _Waiting(ticket, job, asyncio.get_running_loop().create_future())
+        self._queue[ticket.number] = waiting
+        self._changed.set()
+        return await waiting.answer
+
+    def withdraw(self) -> None:
+        """Take back the steps of cancelled scopes that have not started: they are at a boundary."""
+        for number in [n for n, waiting in self._queue.items() if waiting.job.scope.cancelled]:
+            answer = self._queue.pop(number).answer
+            if not answer.done():
+                answer.set_exception(Superseded())
+        self._changed.set()
+
+    def nudge(self) -> None:
+        """Something that decisions depend on has changed."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Serve the queue until cancelled."""
+        while True:
+            self._changed.clear()
+            now = self._clock.now()
+            tickets = [waiting.ticket for waiting in self._queue.values()]
+            match choose(tickets, now, self._costs, self._reserved(), self._rules):
+                case Run(chosen):
+                    await self._execute([self._queue.pop(ticket.number) for ticket in chosen])
+                    await asyncio.sleep(0)
+                case wait:
+                    await self._sleep(wait.until - now)
+
+    async def _execute(self, batch: list[_Waiting]) -> None:
+        first = batch[0]
+        rows = tuple(waiting.job.row for waiting in batch)
+        views = tuple(waiting.job.view for waiting in batch)
+        started = self._clock.now()
+        try:
+            results = await self._device.run(Batch(first.job.loaded, first.ticket.key.kind, rows, views))
+        except Exception as problem:
+            for waiting in batch:
+                if not waiting.answer.done():
+                    waiting.answer.set_exception(problem)
+            return
+        seconds = self._clock.now() - started
+        self._costs.observe(first.ticket.key, len(batch), seconds)
+        for waiting, result in zip(batch, results, strict=True):
+            if not waiting.answer.done():
+                waiting.answer.set_result(Ran(result, started, seconds))
+
+    async def _sleep(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if seconds == math.inf else max(0.0, seconds)):
+                await self._changed.wait()

@@ -1,0 +1,106 @@
+"""The only place iteration lives: one chunk is driven through init, next, execute, advance and finalize.
+
+    init -> next -> [stage] execute | boundary | advance -> next -> ... -> Done -> finalize [commit]
+
+A chunk is a transaction: cancellation and faults roll its staged cache write back, except a write that belongs to the
+previous chunk, which is committed at its own boundary. Knows no device, no clock and no model.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..models.contract.cache import CacheView
+from ..models.contract.card import FrameSpec
+from ..models.contract.loop import Ask, Commit, Done, Loop, Outcome, WorkPlan
+
+
+class Superseded(Exception):
+    """The chunk was cancelled; seen at a step boundary."""
+
+
+class BadFrames(ValueError):
+    """A finished chunk whose frames are not what the card promises."""
+
+
+class Scope:
+    """One node of the tree server > session > chunk: cancelled when it or anything above it is."""
+
+    __slots__ = ("_cancelled", "_parent")
+
+    def __init__(self, parent: "Scope | None" = None) -> None:
+        self._parent = parent
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        self._cancelled = True
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled or (self._parent is not None and self._parent.cancelled)
+
+    def check(self) -> None:
+        if self.cancelled:
+            raise Superseded
+
+
+class Writes(Protocol):
+    """The cache writes of one session's slot (`pools.SlotWrites`; `NoCache` for cards without one)."""
+
+    def view(self) -> CacheView | None: ...
+
+    def stage(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+
+class NoCache:
+    """Writes of a card that keeps no cache."""
+
+    def view(self) -> CacheView | None:
+        return None
+
+    def stage(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+
+Execute = Callable[[WorkPlan[Any], CacheView | None], Awaitable[Any]]
+
+
+async def drive_chunk(
+    loop: Loop[Any, Any, Any, Any], ask: Ask[Any], writes: Writes, execute: Execute, scope: Scope, frame: FrameSpec
+) -> Outcome[Any]:
+    """Make one chunk. Raises `Superseded`, `BadFrames` or whatever a step raised; then nothing of it is committed."""
+    try:
+        scope.check()
+        state = loop.init(ask)
+        while not isinstance(plan := loop.next(state), Done):
+            if plan.commit is not Commit.NONE:
+                writes.stage()
+            result = await execute(plan, writes.view())
+            if plan.commit is Commit.PREVIOUS:
+                writes.commit()
+            scope.check()
+            state = loop.advance(state, result)
+        outcome = loop.finalize(state)
+        _check_frames(outcome.frames_FHWC, frame)
+        writes.commit()
+    except BaseException:
+        writes.rollback()
+        raise
+    return outcome
+
+
+def _check_frames(frames_FHWC: np.ndarray[Any, Any], frame: FrameSpec) -> None:
+    promised = (frame.per_chunk, frame.height, frame.width, 3)
+    if frames_FHWC.dtype != np.uint8:
+        finite = bool(np.isfinite(frames_FHWC).all())
+        raise BadFrames(f"frames are {frames_FHWC.dtype} (all finite: {finite}), the card promises uint8")
+    if frames_FHWC.shape != promised:
+        raise BadFrames(f"frames have shape {frames_FHWC.shape}, the card promises {promised}")

@@ -1,0 +1,323 @@
+"""One session inside the engine: asks for conditions just in time, drives the chunk, hands its frames to the show.
+
+    WAITING --timer--> DUE --Begin--> RUNNING --boundary--> WAITING     (PAUSED asks for nothing, CLOSED holds nothing)
+
+Knows neither other sessions nor viewers. Every way a chunk can end (done, cancelled, fault) comes back through `_over`.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+from ..models.contract.cache import CacheView
+from ..models.contract.loop import Ask, Outcome, WorkPlan
+from . import api
+from .chunk import Chunk
+from .dispatch import Job
+from .drive import BadFrames, Scope, Superseded, drive_chunk
+from .playout import Margin, Playout
+from .pools import UnknownFeature
+from .prompts import Prompts
+from .scheduler import Ticket
+from .served import ServedCard
+from .shared import Shared
+from .show import Show
+
+log = logging.getLogger(__name__)
+
+FAULTS_IN_A_ROW = 2
+
+
+class Phase(StrEnum):
+    WAITING = "waiting"
+    DUE = "due"
+    RUNNING = "running"
+    PAUSED = "paused"
+    CLOSED = "closed"
+
+
+class Live:
+    """See the module docstring. `gone` is set once everything it held has been given back."""
+
+    def __init__(
+        self,
+        opening: api.Open,
+        served: ServedCard,
+        shared: Shared,
+        emit: Callable[[api.Event], None],
+        released: "Callable[[Live], None]",
+    ) -> None:
+        card, spec, now = served.loaded.card, shared.spec, shared.clock.now()
+        self.session, self.latency_class = opening.session, opening.latency_class
+        self.steps = opening.steps or served.default_steps
+        self.served = served
+        self.gone = asyncio.Event()
+        self._shared, self._events, self._released = shared, emit, released
+        self._seed, self._branch = opening.seed, opening.branch
+        self._restart_seed: int | None = None
+        self._slot = served.pool.acquire()
+        self._writes = served.writes(self._slot)
+        self._scope = Scope(shared.scope)
+        self._margin = Margin(spec.margin_low, spec.margin_high)
+        self._playout = Playout(card.frame.fps, card.frame.per_chunk, now)
+        self._show = Show(
+            self.session,
+            card.frame,
+            shared.clock,
+            self._playout,
+            shared.encoders,
+            served.encoding,
+            self._emit,
+            lambda problem: self._fault("encode_failed", repr(problem), halt=True),
+        )
+        self._prompts = Prompts(self.session, served, shared, self._scope, self._emit)
+        self.phase = Phase.PAUSED
+        self._paused = False
+        self._epoch = 0
+        self._number = 0
+        self._carry: Any = None
+        self._chunk: Chunk | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = math.inf
+        self._faults = 0
+
+    @property
+    def expected(self) -> float:
+        """When an interactive chunk of this session will need the device; infinity while that is not known."""
+        if self.phase is Phase.WAITING and self.latency_class is api.LatencyClass.INTERACTIVE:
+            return self._due
+        return math.inf
+
+    @property
+    def frames_dropped(self) -> int:
+        return self._show.dropped
+
+    @property
+    def frames_superseded(self) -> int:
+        return self._show.superseded
+
+    # ---- commands --------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        frame, shared = self.served.loaded.card.frame, self._shared
+        await self._show.open(lambda: shared.encoder(frame, shared.spec.kbps, shared.spec.kbps_max))
+        if self.phase is not Phase.CLOSED:
+            self._playout.restart(self._shared.clock.now(), self._lead)
+            self._arm()
+
+    def obey(self, command: api.Command) -> None:
+        if self.phase is Phase.CLOSED:
+            return
+        match command:
+            case api.Begin():
+                self._begin(command)
+            case api.EncodePrompt():
+                self._prompts.encode(command)
+            case api.Supersede():
+                self._supersede(command)
+            case api.Pause():
+                self._pause()
+            case api.Resume():
+                self._resume()
+            case api.RequestKey():
+                self._show.request_key(command.joined)
+            case api.SetBitrate():
+                self._show.set_bitrate(command.kbps)
+            case api.Close():
+                self.close()
+
+    def close(self) -> None:
+        """Nothing is emitted any more; what it holds comes back at the next step boundary (`gone`)."""
+        if self.phase is Phase.CLOSED:
+            return
+        self._stop_timer()
+        self.phase = Phase.CLOSED
+        self._scope.cancel()
+        self._shared.dispatcher.withdraw()
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._release())
+
+    def _begin(self, command: api.Begin) -> None:
+        conditions = command.conditions
+        if self.phase is not Phase.DUE or command.chunk != self._number or conditions.epoch < self._epoch:
+            self._emit(api.ChunkCancelled(self.session, command.chunk, conditions.epoch))
+            if self.phase is Phase.DUE:
+                self._arm_at(self._shared.clock.now() + self._playout.interval)
+            return
+        self._epoch = conditions.epoch
+        now = self._shared.clock.now()
+        self._playout.begun(now - self._due)
+        self.phase = Phase.RUNNING
+        deadline = self._playout.next
+        latest_start = deadline - self._show.lead - self.served.chunk_price(self.steps)
+        self._chunk = Chunk(self._number, conditions, Scope(self._scope), now, deadline, latest_start)
+        self._task = asyncio.get_running_loop().create_task(self._run(self._chunk))
+
+    def _supersede(self, command: api.Supersede) -> None:
+        self._epoch = max(self._epoch, command.epoch)
+        if self._show.drop_before(self._epoch):
+            self._playout.restart(self._shared.clock.now(), self._lead, self._show.last_shown)
+        if command.restart:
+            self._restart_seed = command.seed
+        if self._chunk is not None and self._chunk.conditions.epoch < self._epoch:
+            self._chunk.scope.cancel()
+            self._shared.dispatcher.withdraw()
+        if self.phase is not Phase.RUNNING:
+            self._forget_world()
+        if self.phase is Phase.WAITING:
+            self._arm()
+
+    def _pause(self) -> None:
+        self._paused = True
+        if self.phase in (Phase.WAITING, Phase.DUE):
+            self._stop_timer()
+            self.phase = Phase.PAUSED
+
+    def _resume(self) -> None:
+        self._paused = False
+        self._faults = 0
+        if self.phase is Phase.PAUSED:
+            self._playout.restart(self._shared.clock.now(), self._lead)
+            self._arm()
+
+    # ---- asking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _lead(self) -> float:
+        """From conditions to the first frame's playout time."""
+        return self.served.chunk_price(self.steps) + self._show.lead + self._margin.value
+
+    def _arm(self) -> None:
+        if self._paused:
+            self.phase = Phase.PAUSED
+            return
+        ahead = self.latency_class is not api.LatencyClass.INTERACTIVE
+        self._arm_at(self._playout.due(self._lead, self._show.lead, ahead))
+
+    def _arm_at(self, due: float) -> None:
+        self._stop_timer()
+        self.phase = Phase.WAITING
+        self._due = due
+        delay = max(0.0, due - self._shared.clock.now())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._ask)
+
+    def _ask(self) -> None:
+        self.phase = Phase.DUE
+        self._shared.dispatcher.nudge()
+        self._emit(api.ChunkDue(self.session, self._number, self._playout.next))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # ---- one chunk -------------------------------------------------------------------------------------------------
+
+    async def _run(self, chunk: Chunk) -> None:
+        """Drive one chunk; whatever happens to it ends here."""
+        frame = self.served.loaded.card.frame
+        try:
+            ask = self._ask_of(chunk)
+            outcome = await drive_chunk(
+                self.served.loaded.loop,
+                ask,
+                self._writes,
+                lambda plan, view: self._execute(chunk, plan, view),
+                chunk.scope,
+                frame,
+            )
+        except Superseded:
+            self.served.counters.chunks_cancelled += 1
+            self._emit(api.ChunkCancelled(self.session, chunk.number, chunk.conditions.epoch))
+        except BadFrames as problem:
+            self._fault("bad_frames", str(problem))
+        except UnknownFeature as problem:
+            self._fault("unknown_prompt", f"no feature {problem.key}: encode the prompt again")
+        except Exception as problem:
+            log.exception("chunk %d of session %s failed", chunk.number, self.session)
+            self._fault("step_failed", f"{type(problem).__name__}: {problem}")
+        else:
+            self._finish(chunk, outcome)
+        await self._over()
+
+    def _ask_of(self, chunk: Chunk) -> Ask[Any]:
+        conditions = chunk.conditions
+        return Ask(
+            seed=self._seed,
+            branch=self._branch,
+            chunk=chunk.number,
+            steps=self.steps,
+            conditions=conditions,
+            features=tuple((self._shared.features.get(share.key), share.weight) for share in conditions.prompts),
+            carry=self._carry,
+            committed=self.served.pool.count(self._slot),
+        )
+
+    async def _execute(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
+        shared, key = self._shared, self.served.step_key(plan)
+        ticket = Ticket(
+            number=shared.dispatcher.number(),
+            session=self.session,
+            key=key,
+            latency_class=self.latency_class,
+            queued=shared.clock.now(),
+            latest_start=chunk.latest_start,
+            deadline=chunk.deadline - self._show.lead,
+            remaining=self.served.remaining(shared.costs, self.steps, len(chunk.steps), key),
+        )
+        ran = await shared.dispatcher.submit(ticket, Job(self.served.loaded, plan.row, view, chunk.scope))
+        chunk.stepped(key, ran)
+        return ran.result
+
+    def _finish(self, chunk: Chunk, outcome: Outcome[Any]) -> None:
+        now, counters = self._shared.clock.now(), self.served.counters
+        self._carry = outcome.carry
+        self._number += 1
+        self._faults = 0
+        self.served.finished(self.steps, chunk.steps, chunk.device_seconds)
+        late, ready = max(0.0, now - chunk.deadline), now + self._show.lead
+        counters.chunks_done += 1
+        counters.chunks_late += late > 0
+        self._margin.finished(ready > chunk.deadline)
+        epoch, late_us = chunk.conditions.epoch, round(late * 1e6)
+        self._emit(api.ChunkDone(self.session, chunk.number, epoch, outcome.digest, late_us, chunk.timings()))
+        self._show.push(chunk.shots(outcome.frames_FHWC, self._playout.place(ready)))
+
+    async def _over(self) -> None:
+        """A boundary between chunks: nothing of this session is on the device."""
+        self._chunk = None
+        if self.phase is Phase.CLOSED:
+            await self._release()
+            return
+        self._task = None
+        self._forget_world()
+        self._arm()
+
+    def _forget_world(self) -> None:
+        """Carry out a restart that was asked for; only at a boundary."""
+        if self._restart_seed is not None:
+            self._seed, self._restart_seed = self._restart_seed, None
+            self._carry = None
+            self.served.pool.reset(self._slot)
+
+    def _fault(self, code: str, detail: str, halt: bool = False) -> None:
+        self._faults += 1
+        self.served.counters.faults += 1
+        fatal = halt or self._faults >= FAULTS_IN_A_ROW
+        if fatal:
+            self._pause()
+        self._emit(api.Fault(self.session, code, detail, fatal))
+
+    async def _release(self) -> None:
+        await self._show.close()
+        await self._prompts.close()
+        self.served.pool.free(self._slot)
+        self._released(self)
+        self.gone.set()
+
+    def _emit(self, event: api.Event) -> None:
+        if self.phase is not Phase.CLOSED:
+            self._events(event)

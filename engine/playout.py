@@ -1,0 +1,78 @@
+"""One session's playout clock: when each frame is shown, and so when each chunk must begin. Pure; times are arguments.
+
+    due = next - lead                    next              next + n/fps
+     |---- Begin, steps, encode ---------->| frame 0, 1, .. n-1  |
+                                           a late chunk moves `next`; nothing is ever caught up
+
+Presentation times come from this clock, never from a frame index.
+"""
+
+from dataclasses import dataclass
+
+TICKS = 90_000
+ABSORBED = 0.1
+"""Lateness up to this part of a frame interval delays one frame and hardly the clock; beyond it the clock moves."""
+CREEP = 0.25
+"""Part of an absorbed lateness by which the clock moves all the same: sessions that always meet drift apart."""
+
+
+@dataclass(slots=True)
+class Margin:
+    """Safety before a deadline: widened by late chunks, narrowed slowly by punctual ones (additive both ways)."""
+
+    low: float = 0.0015
+    high: float = 0.003
+    value: float = 0.002
+
+    def finished(self, late: bool) -> None:
+        step = 0.0003 if late else -0.00001
+        self.value = min(self.high, max(self.low, self.value + step))
+
+
+class Playout:
+    """See the module docstring. `next` is when the next chunk's first frame should be shown."""
+
+    def __init__(self, fps: int, per_chunk: int, start: float) -> None:
+        self.interval = 1.0 / fps
+        self.per_chunk = per_chunk
+        self.next = start
+        self.origin = start
+        self._last: float | None = None
+
+    @property
+    def chunk_seconds(self) -> float:
+        return self.per_chunk * self.interval
+
+    def due(self, lead: float, encode: float, ahead: bool = False) -> float:
+        """When to ask for the next chunk's conditions: just in time, or `ahead` as far as is allowed.
+
+        Never before the chunk in front goes to the encoder (`encode` before it shows), so generation leads playout by
+        at most one chunk.
+        """
+        earliest = self.next - self.chunk_seconds - encode
+        return earliest if ahead else max(earliest, self.next - lead)
+
+    def begun(self, delay: float) -> None:
+        """Conditions came `delay` after they were due; a delay that is not absorbed moves the clock."""
+        if delay > ABSORBED * self.interval:
+            self.next += delay
+
+    def place(self, ready: float) -> tuple[float, ...]:
+        """Show times of a chunk whose first frame can be shown at `ready`; moves the clock on by one chunk."""
+        late = ready - self.next
+        moved = late > ABSORBED * self.interval
+        first = ready if moved else self.next
+        times = tuple(first + i * self.interval for i in range(self.per_chunk))
+        self._last = times[-1]
+        self.next = first + self.chunk_seconds + (0.0 if moved else max(0.0, late) * CREEP)
+        return times
+
+    def restart(self, now: float, lead: float, last_shown: float | None = None) -> None:
+        """Lay the clock anew from now: after a pause, or (`last_shown`) when frames not yet shown were dropped."""
+        last = self._last if last_shown is None else last_shown
+        earliest = now + lead
+        self.next = earliest if last is None else max(earliest, last + self.interval)
+
+    def pts(self, at: float) -> int:
+        """90 kHz ticks since the session began."""
+        return round((at - self.origin) * TICKS)

@@ -1,0 +1,102 @@
+"""One card as the engine serves it: its slots, the step sequence of its chunks, what that costs, and its counters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..models.contract.cache import CacheKey, CacheSpec
+from ..models.contract.loaded import LoadedCard
+from ..models.contract.loop import StepKind, WorkPlan
+from .api import CardInfo, ControlInfo
+from .costs import Costs, Estimate, StepKey
+from .drive import NoCache, Writes
+from .pools import SlabPool, SlotWrites, content_of, digest_of
+
+_NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
+
+
+@dataclass(slots=True)
+class Counters:
+    chunks_done: int = 0
+    chunks_late: int = 0
+    chunks_cancelled: int = 0
+    faults: int = 0
+    frames_dropped: int = 0
+    frames_superseded: int = 0
+
+
+@dataclass(slots=True)
+class ServedCard:
+    """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, both by number
+    of denoise steps: they predict the next chunk's price.
+    """
+
+    loaded: LoadedCard
+    pool: SlabPool
+    profiles: dict[int, tuple[StepKey, ...]] = field(default_factory=dict)
+    chunks: dict[int, Estimate] = field(default_factory=dict)
+    encoding: Estimate = field(default_factory=Estimate)
+    counters: Counters = field(default_factory=Counters)
+
+    @classmethod
+    def with_slots(cls, loaded: LoadedCard, slots: int) -> "ServedCard":
+        return cls(loaded, SlabPool(loaded.card.cache or _NO_CACHE, slots))
+
+    @property
+    def chunk_seconds(self) -> float:
+        return self.loaded.card.frame.per_chunk / self.loaded.card.frame.fps
+
+    @property
+    def default_steps(self) -> int:
+        return self.loaded.choice.steps
+
+    def writes(self, slot: int) -> Writes:
+        return NoCache() if self.loaded.card.cache is None else SlotWrites(self.pool, slot)
+
+    def step_key(self, plan: WorkPlan[Any]) -> StepKey:
+        return StepKey(self.loaded.card.name, plan.kind, plan.shape, self.loaded.choice.precision)
+
+    def prompt_step(self) -> StepKey:
+        return StepKey(self.loaded.card.name, StepKind.PROMPT_ENCODE, (), self.loaded.choice.precision)
+
+    def prompt_key(self, text: str) -> str:
+        card = self.loaded.card
+        return digest_of(
+            CacheKey(
+                card=f"{card.name}@{card.version}",
+                weights=self.loaded.weights,
+                component="prompt",
+                precision=self.loaded.choice.precision,
+                content=content_of(text),
+            )
+        )
+
+    def finished(self, steps: int, profile: Sequence[StepKey], seconds: float) -> None:
+        """Learn from a finished chunk: its steps and the device-seconds they took together."""
+        self.profiles[steps] = tuple(profile)
+        self.chunks.setdefault(steps, Estimate()).observe(seconds)
+
+    def chunk_price(self, steps: int) -> float:
+        """Conservative device-seconds of a whole chunk; 0 before the first one."""
+        return self.chunks[steps].conservative if steps in self.chunks else 0.0
+
+    def remaining(self, costs: Costs, steps: int, done: int, current: StepKey) -> float:
+        """Seconds for `current`, conservatively, and for what follows it in its chunk, on average (`done` are over)."""
+        following = self.profiles.get(steps, ())[done + 1 :]
+        return costs.price(current, 1) + sum(costs.mean(key, 1) for key in following)
+
+    def info(self) -> CardInfo:
+        card, frame = self.loaded.card, self.loaded.card.frame
+        return CardInfo(
+            name=card.name,
+            version=card.version,
+            title=card.title,
+            width=frame.width * frame.scale,
+            height=frame.height * frame.scale,
+            fps=frame.fps,
+            frames_per_chunk=frame.per_chunk,
+            controls=tuple(ControlInfo(control.name, control.keys) for control in card.controls),
+            suggestions=card.suggestions,
+            price_us=round(self.chunk_price(self.default_steps) * 1e6),
+            bytes_per_session=self.pool.spec.bytes_per_session,
+        )

@@ -1,0 +1,26 @@
+"""What all sessions of one engine share: clock, prices, the queue of the device, features and encoder threads."""
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from ..clock import Clock
+from .costs import Costs
+from .dispatch import Dispatcher
+from .drive import Scope
+from .encode import H264Encoder
+from .pools import FeatureCache
+from .spec import EngineSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree."""
+
+    clock: Clock
+    spec: EngineSpec
+    costs: Costs
+    dispatcher: Dispatcher
+    features: FeatureCache
+    encoder: type[H264Encoder]
+    encoders: Executor
+    scope: Scope

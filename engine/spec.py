@@ -1,0 +1,35 @@
+"""EngineSpec: everything a person may set about the engine, in one frozen value. Knows no card."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpec:
+    """`slots`: sessions per card. `share_cap`: part of the device that guaranteed classes may fill.
+
+    `max_rows`: rows of one batch. `ageing`: seconds after which background work competes with everyone. `kbps`: video
+    rate to start with; `kbps_max` is the ceiling of `SetBitrate`. `seed` draws between equals.
+    """
+
+    slots: int = 4
+    memory_bytes: int = 2 << 30
+    share_cap: float = 0.9
+    max_rows: int = 4
+    ageing: float = 2.0
+    margin_low: float = 0.0015
+    margin_high: float = 0.003
+    retry_after: float = 3.0
+    kbps: int = 2500
+    kbps_max: int = 6000
+    encoder_threads: int = 2
+    features_max: int = 256
+    feature_bytes_max: int = 64 << 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.slots < 1 or self.max_rows < 1 or self.encoder_threads < 1:
+            raise ValueError(f"slots, max_rows and encoder_threads are at least 1, got {self}")
+        if not 0.0 < self.share_cap <= 1.0:
+            raise ValueError(f"share_cap is in (0, 1], got {self.share_cap}")
+        if not 0 < self.kbps <= self.kbps_max:
+            raise ValueError(f"0 < kbps <= kbps_max is needed, got {self.kbps} and {self.kbps_max}")

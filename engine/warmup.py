@@ -1,0 +1,126 @@
+"""Makes a card warm and prices it before the first session: real chunks, batches, the prompt step, the encoder.
+
+The first round touches everything once and is forgotten; what the second measures are the prices sessions are
+admitted at, so the first chunk of a session costs no more than the tenth.
+"""
+
+import asyncio
+import math
+from typing import Any
+
+import numpy as np
+
+from ..models.contract.cache import CacheView
+from ..models.contract.conditions import Conditions, PromptShare
+from ..models.contract.loop import Ask, Outcome, WorkPlan
+from . import api
+from .costs import StepKey
+from .dispatch import Job, Ran
+from .drive import drive_chunk
+from .scheduler import Ticket
+from .served import ServedCard
+from .shared import Shared
+from .worker import Batch, Device
+
+CHUNKS = 3
+CHUNKS_PRICED = 24
+SECONDS_PRICED = 1.0
+BATCHES = 3
+
+
+async def warm_up(served: ServedCard, shared: Shared, device: Device) -> None:
+    """Run the card alone. Needs a dispatcher that serves its queue and no session."""
+    choices = served.loaded.card.recipe.steps_allowed()
+    first = await _Rehearsal(served, shared).chunks(served.default_steps, CHUNKS)
+    shared.costs.forget(served.loaded.card.name)
+    served.chunks.clear()
+    for steps in choices:
+        await _Rehearsal(served, shared).chunks(steps, CHUNKS)
+    await _Rehearsal(served, shared).chunks(served.default_steps, CHUNKS_PRICED, SECONDS_PRICED)
+    for key in dict.fromkeys(served.profiles[served.default_steps]):
+        await _price_batches(served, shared, device, key)
+    await _warm_encoder(served, shared, first)
+
+
+class _Rehearsal:
+    """A session without a person: slot, prompt and carry for a few chunks."""
+
+    def __init__(self, served: ServedCard, shared: Shared) -> None:
+        self._served, self._shared = served, shared
+        self._steps: list[StepKey] = []
+        self._seconds = 0.0
+
+    async def chunks(self, steps: int, count: int, seconds: float = math.inf) -> Outcome[Any]:
+        """Make `count` chunks, or fewer when `seconds` are over; returns the last one."""
+        served, until = self._served, self._shared.clock.now() + seconds
+        slot = served.pool.acquire()
+        writes, carry = served.writes(slot), None
+        feature = (await self._run(served.prompt_step(), served.loaded.card.suggestions[0], None)).result
+        try:
+            for number in range(count):
+                self._steps, self._seconds = [], 0.0
+                ask: Ask[Any] = Ask(
+                    0, 0, number, steps, _idle(served), ((feature, 1.0),), carry, served.pool.count(slot)
+                )
+                outcome = await drive_chunk(
+                    served.loaded.loop, ask, writes, self._execute, self._shared.scope, served.loaded.card.frame
+                )
+                carry = outcome.carry
+                served.finished(steps, self._steps, self._seconds)
+                if self._shared.clock.now() >= until:
+                    break
+        finally:
+            served.pool.free(slot)
+        return outcome
+
+    async def _execute(self, plan: WorkPlan[Any], view: CacheView | None) -> Any:
+        key = self._served.step_key(plan)
+        self._steps.append(key)
+        ran = await self._run(key, plan.row, view)
+        self._seconds += ran.seconds
+        return ran.result
+
+    async def _run(self, key: StepKey, row: Any, view: CacheView | None) -> Ran:
+        shared = self._shared
+        ticket = Ticket(
+            number=shared.dispatcher.number(),
+            session="",
+            key=key,
+            latency_class=api.LatencyClass.INTERACTIVE,
+            queued=shared.clock.now(),
+            latest_start=math.inf,
+            deadline=math.inf,
+            remaining=0.0,
+        )
+        return await shared.dispatcher.submit(ticket, Job(self._served.loaded, row, view, shared.scope))
+
+
+def _idle(served: ServedCard) -> Conditions:
+    controls = (0.0,) * len(served.loaded.card.controls)
+    share = PromptShare(served.prompt_key(served.loaded.card.suggestions[0]), 1.0)
+    return Conditions(epoch=0, controls=controls, pointer=(0.0, 0.0), prompts=(share,), prompt_version=1, input_seq=0)
+
+
+async def _price_batches(served: ServedCard, shared: Shared, device: Device, key: StepKey) -> None:
+    """Measure two rows and more; one row was measured in real chunks."""
+    rows = 2
+    while rows <= min(shared.spec.max_rows, served.pool.slots):
+        work = served.loaded.runtime.warm_up_rows(key.kind, rows)
+        batch = Batch(served.loaded, key.kind, tuple(row for row, _ in work), tuple(view for _, view in work))
+        for attempt in range(BATCHES + 1):
+            started = shared.clock.now()
+            await device.run(batch)
+            if attempt:
+                shared.costs.observe(key, rows, shared.clock.now() - started)
+        rows *= 2
+
+
+async def _warm_encoder(served: ServedCard, shared: Shared, outcome: Outcome[Any]) -> None:
+    loop, frame = asyncio.get_running_loop(), served.loaded.card.frame
+    encoder = await loop.run_in_executor(shared.encoders, shared.encoder, frame, shared.spec.kbps, shared.spec.kbps_max)
+    rgb_HWC = np.asarray(outcome.frames_FHWC[0])
+    for number in range(12):
+        started = shared.clock.now()
+        await loop.run_in_executor(shared.encoders, encoder.encode, rgb_HWC, number * 3000, number == 2)
+        if number >= 2:
+            served.encoding.observe(shared.clock.now() - started)

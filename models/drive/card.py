@@ -1,0 +1,66 @@
+"""The drive card: a learned driving world of 128 x 80 pictures, one frame per chunk.
+
+Sizes are written here once, as numbers; the runtime builds its networks from them and the weight files must fit.
+"""
+
+from pathlib import Path
+
+from ..contract.cache import CacheSpec
+from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
+from ..contract.loop import StepKind
+from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+
+TOKENS, CHANNELS = 40, 32
+WIDTH, HEADS, LAYOUT, WINDOW = 192, 6, "STSTSTS", 11
+PICTURE_WIDTH, PICTURE_HEIGHT, SCALE, FPS = 128, 80, 4, 24
+KV_BYTES_PER_ENTRY = {
+    # K and V [temporal blocks, tokens, width] of one frame
+    Precision.BF16: 2 * LAYOUT.count("T") * TOKENS * WIDTH * 2,
+    Precision.FP32: 2 * LAYOUT.count("T") * TOKENS * WIDTH * 4,
+}
+WEIGHTS = Path(__file__).parent / "weights"
+
+RECIPE = RecipeSpec(
+    name="drive-1",
+    sampler="flow-x0",
+    sigmas=((1.0,), (1.0, 0.5), (1.0, 0.67, 0.33), (1.0, 0.75, 0.5, 0.25)),
+    precisions=(Precision.FP32, Precision.BF16),
+    default=RuntimeChoice("flow-x0", 2, Precision.FP32),
+    parents=("drive-autoencoder-1", "drive-base-1"),
+    data="simulated driving, 60 looks (training/drive/simulator)",
+    command="worldroom train drive",
+)
+
+
+def drive_card(precision: Precision = RECIPE.default.precision) -> ModelCard:
+    """`precision` shows in the cache's bytes alone."""
+    return ModelCard(
+        name="drive",
+        version="1",
+        family="drive",
+        title="Drive: a dreamed road",
+        components=(
+            ComponentSpec("transformer", "predicts frames", 3_330_136, "transformer.safetensors", "Apache-2.0"),
+            ComponentSpec("autoencoder", "pictures and latents", 1_222_868, "autoencoder.safetensors", "Apache-2.0"),
+            ComponentSpec("text", "free text to a look", 0, "text.safetensors", "Apache-2.0"),
+            ComponentSpec("openings", "first latents of each look", 0, "openings.safetensors", "Apache-2.0"),
+        ),
+        loops=(LoopSpec("chunk_rollout", (StepKind.DENOISE, StepKind.COMMIT_DENOISE, StepKind.DECODE)),),
+        recipe=RECIPE,
+        parity=Parity(exact=True, tolerance=0.0),
+        frame=FrameSpec(PICTURE_WIDTH, PICTURE_HEIGHT, SCALE, FPS, per_chunk=1),
+        controls=(
+            Control("left", ("ArrowLeft", "KeyA")),
+            Control("right", ("ArrowRight", "KeyD")),
+            Control("gas", ("ArrowUp", "KeyW")),
+            Control("brake", ("ArrowDown", "KeyS")),
+        ),
+        cache=CacheSpec(ring=WINDOW + 1, bytes_per_entry=KV_BYTES_PER_ENTRY[precision]),
+        suggestions=(
+            "a sunny coast road",
+            "neon city at night in the rain",
+            "desert at sunset",
+            "snowy mountains at dawn",
+            "misty forest in the morning",
+        ),
+    )

@@ -1,0 +1,26 @@
+"""The drive card made ready from a folder of weight files."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import RuntimeChoice
+from ..weights import digest
+from .card import RECIPE, drive_card
+from .loop import DriveLoop
+from .openings import load_openings
+from .runtime import DriveRuntime, load_networks, native_precision
+from .text import load_text
+
+
+def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
+    """`choice` None = the recipe's default in this CPU's own precision. Raises `RecipeMismatch` or `WeightsError`."""
+    chosen = choice or replace(RECIPE.default, precision=native_precision())
+    RECIPE.check(chosen)
+    card = drive_card(chosen.precision)
+    transformer, autoencoder = load_networks(folder, chosen.precision)
+    openings = load_openings(folder / "openings.safetensors")
+    text = load_text(folder / "text.safetensors")
+    runtime = DriveRuntime(transformer, autoencoder, text.look, chosen.precision)
+    files = [folder / component.file for component in card.components]
+    return LoadedCard(card, chosen, digest(files), DriveLoop(openings), runtime)

@@ -1,0 +1,181 @@
+"""The drive's chunk_rollout loop: one frame per chunk, the cache write of a frame fused with the next frame's start.
+
+    chunk i:   [ commit i-1 + denoise at level 0 ]  [ denoise ]*  [ decode ]        Commit.PREVIOUS on the first step
+    pending    carry.frames > ask.committed: frame i-1 is in the carry but its K and V are not committed yet
+
+The carry holds the last three clean latents and what conditioned the newest; the innovations of a frame are drawn
+from (seed, branch, chunk). Between steps the noise implied by the prediction is kept and dimmed to the next level.
+Legend: N tokens, C channels, K controls, L look, I innovations, H/W picture. Knows no torch and no slots.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import assert_never
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..shared.noise import NoiseKey, gaussian
+from . import innovations
+from .card import CHANNELS, PICTURE_HEIGHT, PICTURE_WIDTH, RECIPE, TOKENS
+from .innovations import InnovationState
+from .look import LOOK
+from .openings import Openings
+
+Latent = NDArray[np.float32]
+
+
+class LatentFault(RuntimeError):
+    """A step returned numbers that are not finite: the chunk fails, the session goes on from its last commit."""
+
+
+class Cond(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What conditions one frame."""
+
+    controls_K: Latent
+    look_L: Latent
+    innovations_I: Latent
+
+
+class DriveCarry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`history_3NC`: the newest clean latent first. `cond`: what the newest was made under, None for an opening."""
+
+    history_3NC: Latent
+    frames: int
+    innovation: InnovationState
+    cond: Cond | None
+
+
+class DriveState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One chunk under way; after the last denoise step `x_NC` is the clean frame."""
+
+    chunk: int
+    levels: tuple[float, ...]
+    carry: DriveCarry
+    pending: bool
+    cond: Cond
+    innovation: InnovationState
+    step: int
+    x_NC: Latent
+    frame_HWC: NDArray[np.uint8] | None
+
+
+class DenoiseRow(msgspec.Struct, frozen=True):
+    """Predict the clean frame in `x_NC`; with `commit` the newest frame's K and V are staged in the same pass."""
+
+    x_NC: Latent
+    history_3NC: Latent
+    sigma: float
+    cond: Cond
+    commit: Cond | None
+
+
+class DecodeRow(msgspec.Struct, frozen=True):
+    x_NC: Latent
+
+
+DriveRow = DenoiseRow | DecodeRow
+
+
+class Denoised(msgspec.Struct, frozen=True):
+    x0_NC: Latent
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    frame_HWC: NDArray[np.uint8]
+
+
+DriveResult = Denoised | Decoded
+
+
+class DriveLoop:
+    """Stateless; `openings` are the first latents of each look."""
+
+    def __init__(self, openings: Openings) -> None:
+        self._openings = openings
+
+    def init(self, ask: Ask[DriveCarry]) -> DriveState:
+        levels = RECIPE.levels(ask.steps)
+        look_L = _mix_looks(ask.features)
+        carry = self._opening(ask, look_L) if ask.carry is None else ask.carry
+        if not 0 <= carry.frames - ask.committed <= 1:
+            raise ValueError(f"chunk {ask.chunk}: {carry.frames} frames made, {ask.committed} of them committed")
+        drawn_I, innovation = innovations.draw(ask.seed, ask.branch, ask.chunk, carry.innovation)
+        return DriveState(
+            chunk=ask.chunk,
+            levels=levels,
+            carry=carry,
+            pending=carry.frames > ask.committed,
+            cond=Cond(np.asarray(ask.conditions.controls, np.float32), look_L, drawn_I),
+            innovation=innovation,
+            step=0,
+            x_NC=gaussian(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), (TOKENS, CHANNELS)),
+            frame_HWC=None,
+        )
+
+    def next(self, state: DriveState) -> WorkPlan[DriveRow] | Done:
+        if state.step < len(state.levels):
+            fused = state.pending and state.step == 0
+            row = DenoiseRow(
+                state.x_NC,
+                state.carry.history_3NC,
+                state.levels[state.step],
+                state.cond,
+                state.carry.cond if fused else None,
+            )
+            if fused:
+                return WorkPlan(StepKind.COMMIT_DENOISE, (2, TOKENS, CHANNELS), row, Commit.PREVIOUS)
+            return WorkPlan(StepKind.DENOISE, (1, TOKENS, CHANNELS), row)
+        if state.frame_HWC is None:
+            return WorkPlan(StepKind.DECODE, (1, PICTURE_HEIGHT, PICTURE_WIDTH), DecodeRow(state.x_NC))
+        return Done()
+
+    def advance(self, state: DriveState, result: DriveResult) -> DriveState:
+        match result:
+            case Denoised(x0_NC):
+                return _denoised(state, x0_NC)
+            case Decoded(frame_HWC):
+                return msgspec.structs.replace(state, frame_HWC=frame_HWC)
+            case _:
+                assert_never(result)
+
+    def finalize(self, state: DriveState) -> Outcome[DriveCarry]:
+        if state.frame_HWC is None:
+            raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(state.levels)})")
+        history_3NC = np.concatenate([state.x_NC[None], state.carry.history_3NC[:2]])
+        carry = DriveCarry(history_3NC, state.carry.frames + 1, state.innovation, state.cond)
+        return Outcome(state.frame_HWC[None], carry, hashlib.sha256(state.x_NC.astype("<f4").tobytes()).hexdigest())
+
+    def _opening(self, ask: Ask[DriveCarry], look_L: Latent) -> DriveCarry:
+        if ask.committed:
+            raise ValueError(f"chunk {ask.chunk} starts a world but {ask.committed} chunks are committed")
+        history_3NC = self._openings.pick(look_L, ask.seed)
+        return DriveCarry(history_3NC, 0, innovations.start(ask.seed, ask.branch), None)
+
+
+def _denoised(state: DriveState, x0_NC: Latent) -> DriveState:
+    if not np.isfinite(x0_NC).all():
+        raise LatentFault(f"chunk {state.chunk}: step {state.step + 1} of {len(state.levels)} is not finite")
+    step = state.step + 1
+    if step == len(state.levels):
+        return msgspec.structs.replace(state, step=step, x_NC=x0_NC)
+    level, lower = np.float32(state.levels[step - 1]), np.float32(state.levels[step])
+    noise_NC = (state.x_NC - (1 - level) * x0_NC) / level
+    return msgspec.structs.replace(state, step=step, x_NC=(1 - lower) * x0_NC + lower * noise_NC)
+
+
+def _mix_looks(features: Sequence[tuple[object, float]]) -> Latent:
+    """The shares' looks, mixed as a cross-fade is; raises on what is not a look or not a whole mix."""
+    total = sum(weight for _, weight in features)
+    if abs(total - 1.0) > 1e-3:
+        raise ValueError(f"the weights of {len(features)} prompts sum to {total:.4f}, they must sum to 1")
+    mixed_L = np.zeros(LOOK, np.float32)
+    for look, weight in features:
+        if not isinstance(look, np.ndarray) or look.shape != (LOOK,):
+            raise TypeError(f"a prompt's embedding is a float32 array of {LOOK}, got {type(look).__name__}")
+        mixed_L += np.float32(weight) * look.astype(np.float32)
+    return mixed_L

@@ -1,0 +1,185 @@
+"""All viewers of a server: takes offers, keeps one stream per room, removes the dead, closes everything at the end.
+
+Runs on one event loop. Knows no HTTP; `app.py` maps its errors to status codes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..clock import Clock
+from ..engine.api import Door, Refused, SetBitrate
+from .connection import CLOSE_TIMEOUT, BadOffer
+from .fanout import BitrateRange, Fanout
+from .ice import HostPolicy, UdpPorts
+from .peer import Viewer
+from .seats import Entrance
+from .wire import Answer, Offer
+
+log = logging.getLogger(__name__)
+
+WATCH_INTERVAL = 0.5
+BITRATE_INTERVAL = 1.0
+VIEWERS_MAX = 256
+
+
+BITRATE = BitrateRange(floor=400, ceiling=2500)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSpec:
+    """Options of the edge. `udp_ports`: closed range, None = any. `ice_servers`: stun:/turn: URLs, none by default."""
+
+    web_root: Path
+    loopback_only: bool = False
+    udp_ports: tuple[int, int] | None = None
+    ice_servers: tuple[str, ...] = ()
+    bitrate: BitrateRange = BITRATE
+    viewers_max: int = VIEWERS_MAX
+
+
+class TooManyViewers(ConnectionError):
+    """The edge has no place for another connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeTotals:
+    """Sums over every viewer there was, for /metrics."""
+
+    viewers: int = 0
+    frames: int = 0
+    packets: int = 0
+    octets: int = 0
+    frames_skipped: int = 0
+    plis: int = 0
+    nacks: int = 0
+    retransmitted: int = 0
+    malformed: int = 0
+    messages_dropped: int = 0
+    receipts_dropped: int = 0
+    keys_requested: int = 0
+
+
+class Edge:
+    """See the module docstring."""
+
+    def __init__(self, rooms: Entrance, door: Door, spec: EdgeSpec, clock: Clock) -> None:
+        self._rooms = rooms
+        self._door = door
+        self._spec = spec
+        self._clock = clock
+        ports = UdpPorts(*spec.udp_ports) if spec.udp_ports is not None else None
+        self._policy = HostPolicy(spec.loopback_only, ports)
+        self._viewers: set[Viewer] = set()
+        self._streams: dict[str, Fanout] = {}
+        self._past = EdgeTotals()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._watch: asyncio.Task[None] | None = None
+
+    async def take_offer(self, room: str, offer: Offer, viewer_is_local: bool) -> Answer | Refused:
+        """Seat a viewer; raises `BadOffer`, `PortsExhausted` or `TooManyViewers`, and then nothing is left behind."""
+        if len(self._viewers) >= self._spec.viewers_max:
+            raise TooManyViewers(f"{len(self._viewers)} viewers are connected, at most {self._spec.viewers_max}")
+        fanout = self._streams.get(room)
+        if fanout is None:
+            fanout = self._streams[room] = Fanout(self._clock, self._spec.bitrate, self._set_bitrate)
+        viewer = Viewer(self._clock, fanout, self._policy, viewer_is_local, self._spec.ice_servers, self._gone)
+        self._viewers.add(viewer)
+        try:
+            await viewer.connection.take_offer(offer.sdp)
+            seat = await self._rooms.join(room, viewer, offer.token, offer.role)
+            if isinstance(seat, Refused):
+                viewer.leave("refused")
+                return seat
+            viewer.seated(seat)
+            return Answer(await viewer.connection.answer(), seat.token, seat.participant)
+        except BaseException:
+            viewer.leave("offer failed")
+            raise
+
+    def start(self) -> None:
+        self._watch = asyncio.create_task(self._watch_viewers(), name="edge-watch")
+
+    async def close(self) -> None:
+        """End every connection; takes at most a little more than `CLOSE_TIMEOUT`."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+        for viewer in list(self._viewers):
+            viewer.leave("server stops")
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=CLOSE_TIMEOUT + 0.5)
+
+    # ---- figures ----------------------------------------------------------------------------------------------------
+
+    @property
+    def viewers(self) -> int:
+        return len(self._viewers)
+
+    def streams(self) -> dict[str, Fanout]:
+        return self._streams
+
+    def totals(self) -> EdgeTotals:
+        sums = self._past
+        for viewer in self._viewers:
+            sums = _plus(sums, viewer)
+        return replace(sums, keys_requested=sums.keys_requested + sum(f.keys.passed_on for f in self._streams.values()))
+
+    # ---- within -----------------------------------------------------------------------------------------------------
+
+    def _set_bitrate(self, session: str, kbps: int) -> None:
+        self._door.post(SetBitrate(session=session, kbps=kbps))
+
+    def _gone(self, viewer: Viewer) -> None:
+        self._viewers.discard(viewer)
+        self._past = _plus(self._past, viewer)
+        self._in_background(viewer.connection.end())
+        self._drop_idle_streams()
+
+    def _drop_idle_streams(self) -> None:
+        used = {viewer.fanout for viewer in self._viewers}
+        for room, fanout in list(self._streams.items()):
+            if fanout not in used:
+                fanout.close()
+                self._past = replace(self._past, keys_requested=self._past.keys_requested + fanout.keys.passed_on)
+                del self._streams[room]
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _watch_viewers(self) -> None:
+        rounds = 0
+        while True:
+            await asyncio.sleep(WATCH_INTERVAL)
+            rounds += 1
+            now = self._clock.now()
+            for viewer in list(self._viewers):
+                viewer.watch(now)
+            if rounds % int(BITRATE_INTERVAL / WATCH_INTERVAL) == 0:
+                for fanout in self._streams.values():
+                    fanout.settle_bitrate(BITRATE_INTERVAL)
+
+
+def _plus(sums: EdgeTotals, viewer: Viewer) -> EdgeTotals:
+    stream, counts = viewer.connection.sender.counts, viewer.counts
+    return EdgeTotals(
+        viewers=sums.viewers + 1,
+        frames=sums.frames + stream.frames,
+        packets=sums.packets + stream.packets,
+        octets=sums.octets + stream.octets,
+        frames_skipped=sums.frames_skipped + stream.skipped,
+        plis=sums.plis + stream.plis,
+        nacks=sums.nacks + stream.nacks,
+        retransmitted=sums.retransmitted + stream.retransmitted,
+        malformed=sums.malformed + counts.malformed,
+        messages_dropped=sums.messages_dropped + counts.messages_dropped,
+        receipts_dropped=sums.receipts_dropped + counts.receipts_dropped,
+        keys_requested=sums.keys_requested,
+    )
+
+
+__all__ = ["BadOffer", "Edge", "EdgeSpec", "EdgeTotals", "TooManyViewers"]

@@ -1,0 +1,115 @@
+"""H.264 to RTP: one encoded frame becomes payloads once per session; each viewer adds only its own header.
+
+Pure bytes: no sockets, no clocks. Formats: RFC 3550 (RTP), RFC 6184 (H.264 payloads), RFC 8285 (header extensions),
+RFC 4588 (retransmission), the playout-delay extension of libwebrtc.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from aiortc.codecs.h264 import H264Encoder
+from aiortc.rtp import pack_header_extensions
+
+PLAYOUT_DELAY_URI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
+ABS_SEND_TIME_URI = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time"
+MID_URI = "urn:ietf:params:rtp-hdrext:sdes:mid"
+NTP_EPOCH = 2_208_988_800  # seconds from 1900 to 1970
+
+
+def payloads_of(annex_b: bytes) -> tuple[bytes, ...]:
+    """RTP payloads (single NAL, STAP-A, FU-A) of one frame in Annex-B form, each at most 1300 bytes."""
+    payloads = H264Encoder._packetize(H264Encoder._split_bitstream(annex_b))
+    if not payloads:
+        raise ValueError(f"no NAL unit in a frame of {len(annex_b)} bytes")
+    return tuple(payloads)
+
+
+def playout_delay(min_ms: int, max_ms: int) -> bytes:
+    """Three bytes: 12 bits each of the least and the greatest playout delay in units of 10 ms."""
+    if not 0 <= min_ms <= max_ms <= 40_950:
+        raise ValueError(f"playout delay {min_ms}..{max_ms} ms is not within 0..40950")
+    return ((min_ms // 10) << 12 | (max_ms // 10)).to_bytes(3, "big")
+
+
+def ntp_time(wall: float) -> int:
+    """Unix seconds as a 64-bit NTP timestamp."""
+    return int((wall + NTP_EPOCH) * 4_294_967_296) & 0xFFFFFFFFFFFFFFFF
+
+
+def abs_send_time(ntp: int) -> int:
+    """The middle 24 bits that the abs-send-time extension carries: seconds in 6.18 fixed point."""
+    return (ntp >> 14) & 0xFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderPlan:
+    """What is constant in the RTP headers of one viewer's stream.
+
+    0x90 | pt/marker | seq | timestamp | ssrc | 0xBEDE | words | extensions (abs-send-time last, so it can be stamped)
+    """
+
+    payload_type: int
+    ssrc: int
+    extensions: bytes
+    stamp_at: int | None
+
+    @classmethod
+    def negotiated(cls, payload_type: int, ssrc: int, ids: dict[str, int], mid: str) -> "HeaderPlan":
+        """`ids`: header extension URI to the id that both sides agreed on."""
+        values: list[tuple[int, bytes]] = []
+        if MID_URI in ids and mid:
+            values.append((ids[MID_URI], mid.encode()))
+        if PLAYOUT_DELAY_URI in ids:
+            values.append((ids[PLAYOUT_DELAY_URI], playout_delay(0, 0)))
+        if ABS_SEND_TIME_URI in ids:
+            values.append((ids[ABS_SEND_TIME_URI], b"\x00\x00\x00"))
+        if not values:
+            return cls(payload_type, ssrc, b"", None)
+        profile, body = pack_header_extensions(values)
+        unpadded = sum(len(value) + (1 if profile == 0xBEDE else 2) for _, value in values)
+        stamp_at = unpadded - 3 if ABS_SEND_TIME_URI in ids else None
+        return cls(payload_type, ssrc, struct.pack("!HH", profile, len(body) // 4) + body, stamp_at)
+
+    def stamped(self, ntp: int) -> bytes:
+        """The extension block with the sending time."""
+        if self.stamp_at is None:
+            return self.extensions
+        at = 4 + self.stamp_at
+        return self.extensions[:at] + abs_send_time(ntp).to_bytes(3, "big") + self.extensions[at + 3 :]
+
+    def packet(self, sequence: int, timestamp: int, marker: bool, extensions: bytes, payload: bytes) -> bytes:
+        first = 0x90 if extensions else 0x80
+        second = self.payload_type | (0x80 if marker else 0)
+        return struct.pack("!BBHLL", first, second, sequence, timestamp, self.ssrc) + extensions + payload
+
+
+@dataclass(slots=True)
+class Sent:
+    """One packet as it was sent, kept for retransmission."""
+
+    sequence: int
+    timestamp: int
+    marker: bool
+    payload: bytes
+
+
+class SentPackets:
+    """The last `size` packets by sequence number; `size` divides 65536, so a slot is never ambiguous."""
+
+    def __init__(self, size: int = 1024) -> None:
+        if size <= 0 or 65536 % size:
+            raise ValueError(f"history of {size} packets does not divide 65536")
+        self._slots: list[Sent | None] = [None] * size
+
+    def keep(self, packet: Sent) -> None:
+        self._slots[packet.sequence % len(self._slots)] = packet
+
+    def find(self, sequence: int) -> Sent | None:
+        packet = self._slots[sequence % len(self._slots)]
+        return packet if packet is not None and packet.sequence == sequence else None
+
+
+def retransmission(plan: HeaderPlan, sequence: int, lost: Sent, extensions: bytes) -> bytes:
+    """RTX (RFC 4588): the lost packet under the plan of the RTX stream, its old sequence number before the payload."""
+    payload = struct.pack("!H", lost.sequence) + lost.payload
+    return plan.packet(sequence, lost.timestamp, lost.marker, extensions, payload)

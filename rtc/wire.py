@@ -1,0 +1,226 @@
+"""Bytes to messages and back: the only module of the server that a client may import.
+
+Strict: unknown fields, unknown types, numbers out of range, messages over the size limit and messages on the wrong
+channel are a `WireError`. Knows no connection; the message types themselves live in `sessions/messages.py`.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from ..sessions.messages import (
+    Accepted,
+    Applied,
+    ClientMessage,
+    ControlView,
+    Feedback,
+    Input,
+    KeyEdge,
+    Participants,
+    PassWheel,
+    PauseWorld,
+    Ping,
+    Pong,
+    Problem,
+    Prompt,
+    PromptChanged,
+    Receipt,
+    Receipts,
+    ResetWorld,
+    ResumeWorld,
+    Role,
+    RoomView,
+    ServerMessage,
+    Shown,
+    StateChanged,
+    Transition,
+    Welcome,
+    WorldState,
+)
+
+__all__ = [
+    "Accepted",
+    "Answer",
+    "ApiError",
+    "Applied",
+    "Channel",
+    "ClientMessage",
+    "ControlView",
+    "Feedback",
+    "Input",
+    "KeyEdge",
+    "Offer",
+    "Participants",
+    "PassWheel",
+    "PauseWorld",
+    "Ping",
+    "Pong",
+    "Problem",
+    "Prompt",
+    "PromptChanged",
+    "Receipt",
+    "Receipts",
+    "Refusal",
+    "ResetWorld",
+    "ResumeWorld",
+    "Role",
+    "RoomView",
+    "ServerMessage",
+    "Shown",
+    "StateChanged",
+    "Transition",
+    "Welcome",
+    "WireError",
+    "WorldState",
+    "channel_of",
+    "decode_body",
+    "decode_client",
+    "decode_server",
+    "encode",
+    "valid_room",
+]
+
+MESSAGE_BYTES_MAX = 16 * 1024
+BODY_BYTES_MAX = 64 * 1024
+DETAIL_CHARS_MAX = 200
+
+
+class Channel(StrEnum):
+    """The three data channels, created by the client.
+
+    control: ordered and reliable. input: unordered, never retransmitted, client to server. receipts: the same, server
+    to client.
+    """
+
+    CONTROL = "control"
+    INPUT = "input"
+    RECEIPTS = "receipts"
+
+
+CLIENT_TYPES: dict[Channel, tuple[type[msgspec.Struct], ...]] = {
+    Channel.CONTROL: (Prompt, PauseWorld, ResumeWorld, ResetWorld, Feedback, PassWheel, Shown, Ping),
+    Channel.INPUT: (Input, Shown, Ping),
+    Channel.RECEIPTS: (),
+}
+
+
+class WireError(ValueError):
+    """Bytes that are no message. `id` is the message's id where it could be read that far."""
+
+    def __init__(self, code: str, detail: str, id: int | None = None) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code, self.detail, self.id = code, detail[:DETAIL_CHARS_MAX], id
+
+
+# ---- HTTP bodies ----------------------------------------------------------------------------------------------------
+
+
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/rooms/{room}/offer. `token` of an earlier answer takes the same seat again."""
+
+    sdp: str
+    token: str | None = None
+    role: Role | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Its 200 answer: complete SDP with host candidates; `token` comes back when reconnecting."""
+
+    sdp: str
+    token: str
+    participant: str
+
+
+class ApiError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Every error of the HTTP API."""
+
+    code: str
+    detail: str
+
+
+class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A room that cannot be served now (503, or 409 for a conflict); also sent as a Retry-After header."""
+
+    code: str
+    detail: str
+    reason: str
+    queue_place: int
+    retry_after_s: float
+
+
+# ---- bytes and messages ---------------------------------------------------------------------------------------------
+
+
+class _Envelope(msgspec.Struct):
+    """The lenient second look at a bad message: only its id, to answer it."""
+
+    id: int | None = None
+
+
+_client_decoder: msgspec.json.Decoder[ClientMessage] = msgspec.json.Decoder(ClientMessage)
+_server_decoder: msgspec.json.Decoder[ServerMessage] = msgspec.json.Decoder(ServerMessage)
+_envelope_decoder = msgspec.json.Decoder(_Envelope)
+_encoder = msgspec.json.Encoder()
+
+
+def decode_client(data: str | bytes, channel: Channel) -> ClientMessage:
+    """One client message that may travel on `channel`; raises `WireError`."""
+    raw = _sized(data)
+    try:
+        message = _client_decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise WireError("invalid", str(error), _id_of(raw)) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise WireError("not_json", str(error)) from None
+    if not isinstance(message, CLIENT_TYPES[channel]):
+        name = type(message).__name__.lower()
+        raise WireError("wrong_channel", f"'{name}' does not travel on '{channel}'", _id_of(raw))
+    return message
+
+
+def decode_server(data: str | bytes) -> ServerMessage:
+    """One server message, for clients; raises `WireError`."""
+    try:
+        return _server_decoder.decode(_sized(data))
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise WireError("invalid", str(error)) from None
+
+
+def encode(message: ClientMessage | ServerMessage) -> str:
+    """Data channels carry text, so that a person can read them in any browser's tools."""
+    return _encoder.encode(message).decode()
+
+
+def channel_of(message: ServerMessage) -> Channel:
+    """Where the server sends this message."""
+    return Channel.RECEIPTS if isinstance(message, Receipt | Receipts) else Channel.CONTROL
+
+
+def decode_body(data: bytes) -> Offer:
+    """The body of an offer; raises `WireError`."""
+    if len(data) > BODY_BYTES_MAX:
+        raise WireError("too_large", f"body of {len(data)} bytes, at most {BODY_BYTES_MAX}")
+    try:
+        return msgspec.json.decode(data, type=Offer)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise WireError("bad_body", str(error)) from None
+
+
+def valid_room(name: str) -> bool:
+    """Letters, digits, '-' and '_', at most 64 characters, starting with a letter or digit."""
+    alphabet = all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in name)
+    return 0 < len(name) <= 64 and alphabet and name[0].isalnum()
+
+
+def _sized(data: str | bytes) -> bytes:
+    raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    if len(raw) > MESSAGE_BYTES_MAX:
+        raise WireError("too_large", f"message of {len(raw)} bytes, at most {MESSAGE_BYTES_MAX}")
+    return raw
+
+
+def _id_of(raw: bytes) -> int | None:
+    try:
+        return _envelope_decoder.decode(raw).id
+    except (msgspec.MsgspecError, RecursionError):
+        return None

@@ -1,0 +1,45 @@
+"""What the sessions layer counts, for /metrics. Totals since the server started unless said otherwise."""
+
+from dataclasses import dataclass
+
+GAUGES = frozenset({"rooms", "participants", "journal_buffered", "journal_spool_bytes", "journal_away"})
+"""Fields that are of now; all others only grow."""
+
+
+@dataclass(slots=True)
+class RoomsCounters:
+    """What is refused or dropped is counted by why. `journal_*`: see `JournalCounters`; `journal_away` is 0 or 1."""
+
+    rooms: int = 0
+    participants: int = 0
+    sessions_opened: int = 0
+    sessions_refused: int = 0
+    sessions_closed: int = 0
+    joins_refused: int = 0
+    takeovers: int = 0
+    inputs: int = 0
+    inputs_dropped: int = 0
+    messages_dropped: int = 0
+    malformed: int = 0
+    problems: int = 0
+    prompts: int = 0
+    resets: int = 0
+    feedback: int = 0
+    chunks_begun: int = 0
+    chunks_done: int = 0
+    chunks_late: int = 0
+    chunks_cancelled: int = 0
+    frames: int = 0
+    frames_old_epoch: int = 0
+    frames_shown: int = 0
+    faults: int = 0
+    journal_recorded: int = 0
+    journal_written: int = 0
+    journal_repeated: int = 0
+    journal_spooled: int = 0
+    journal_dropped: int = 0
+    journal_outages: int = 0
+    journal_disk_errors: int = 0
+    journal_buffered: int = 0
+    journal_spool_bytes: int = 0
+    journal_away: int = 0

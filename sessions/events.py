@@ -1,0 +1,144 @@
+"""What a session's journal holds: one typed event for everything that happened to a world.
+
+Together they are enough to replay the world bit for bit (`replay.py`): seed, card, weights and steps in `Opened`, every
+chunk's conditions in `ChunkBegun`, texts in `PromptAsked`, restarts in `EpochStarted`.
+"""
+
+import msgspec
+
+from ..engine.api import Conditions, Timings
+from .messages import KeyEdge, Role, Transition, WorldState
+from .states import Cause
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid_unknown_fields=True):
+    """What the stream of a session holds, as JSON with a `type` field."""
+
+
+class Opened(Event, frozen=True):
+    """`seed` is the first epoch's; `weights` a digest of the weight files."""
+
+    room: str
+    card: str
+    version: str
+    weights: str
+    steps: int
+    precision: str
+    seed: int
+    branch: int
+
+
+class InputReceived(Event, frozen=True, omit_defaults=True):
+    """An input message of the driver that held something new."""
+
+    participant: str
+    seq: int
+    held: tuple[str, ...] = ()
+    edges: tuple[KeyEdge, ...] = ()
+    pointer: tuple[float, float] = (0.0, 0.0)
+
+
+class ChunkBegun(Event, frozen=True):
+    chunk: int
+    conditions: Conditions
+
+
+class ChunkDone(Event, frozen=True):
+    chunk: int
+    epoch: int
+    digest: str
+    late_us: int
+    timings: Timings
+
+
+class ChunkCancelled(Event, frozen=True):
+    chunk: int
+    epoch: int
+
+
+class PromptAsked(Event, frozen=True):
+    participant: str
+    number: int
+    text: str
+    transition: Transition
+    frames: int
+
+
+class PromptEncoded(Event, frozen=True):
+    """The version's embedding is there; it steers from the next chunk on."""
+
+    number: int
+    key: str
+
+
+class EpochStarted(Event, frozen=True):
+    """The world was started anew with `seed`."""
+
+    epoch: int
+    seed: int
+    participant: str
+
+
+class StateMoved(Event, frozen=True):
+    before: WorldState
+    after: WorldState
+    cause: Cause
+
+
+class FeedbackGiven(Event, frozen=True):
+    participant: str
+    chunk: int
+    value: int
+
+
+class DriverChanged(Event, frozen=True):
+    """None = nobody holds the wheel."""
+
+    before: str | None
+    after: str | None
+
+
+class Joined(Event, frozen=True):
+    """`resumed` = the same participant came back with its token."""
+
+    participant: str
+    role: Role
+    resumed: bool
+
+
+class Left(Event, frozen=True):
+    """`gone` False = the connection is lost but the lease keeps the place; True = the place is free."""
+
+    participant: str
+    gone: bool
+
+
+class Faulted(Event, frozen=True):
+    code: str
+    detail: str
+    fatal: bool
+
+
+class Closed(Event, frozen=True):
+    """The last event of a session."""
+
+    reason: str
+
+
+JournalEvent = (
+    Opened
+    | InputReceived
+    | ChunkBegun
+    | ChunkDone
+    | ChunkCancelled
+    | PromptAsked
+    | PromptEncoded
+    | EpochStarted
+    | StateMoved
+    | FeedbackGiven
+    | DriverChanged
+    | Joined
+    | Left
+    | Faulted
+    | Closed
+)

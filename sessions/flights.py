@@ -1,0 +1,78 @@
+"""Chunks under way: what each took from the inbox and which steers it is to acknowledge.
+
+A steer waits until a chunk takes it; when that chunk is done it is applied, when it is cancelled the next one takes it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .inbox import Inbox, Sample
+from .messages import Applied, ServerMessage
+
+Reply = Callable[[ServerMessage], None]
+
+KEPT_FLIGHTS = 64
+MOST_STEERS = 256
+
+
+@dataclass(slots=True)
+class Steer:
+    """An accepted message whose effect is still to come."""
+
+    id: int
+    reply: Reply
+
+
+@dataclass(slots=True)
+class Flight:
+    """One chunk from its begin until its frames are shown."""
+
+    inbox: Inbox | None
+    sample: Sample
+    steers: list[Steer] = field(default_factory=list)
+
+
+class Flights:
+    """By (epoch, chunk); the last `KEPT_FLIGHTS` are kept so that late frames find theirs."""
+
+    def __init__(self) -> None:
+        self._flights: OrderedDict[tuple[int, int], Flight] = OrderedDict()
+        self._waiting: list[Steer] = []
+
+    def expect(self, steer: Steer) -> None:
+        """The next chunk that begins will show this steer. Beyond `MOST_STEERS` the oldest is forgotten."""
+        self._waiting.append(steer)
+        del self._waiting[:-MOST_STEERS]
+
+    def begin(self, epoch: int, chunk: int, inbox: Inbox | None, sample: Sample) -> None:
+        self._flights[epoch, chunk] = Flight(inbox, sample, self._waiting)
+        self._waiting = []
+        if len(self._flights) > KEPT_FLIGHTS:
+            _, oldest = self._flights.popitem(last=False)
+            self._waiting = oldest.steers + self._waiting
+
+    def done(self, epoch: int, chunk: int) -> None:
+        """The chunk is committed: its steers are applied."""
+        flight = self._flights.get((epoch, chunk))
+        if flight is None:
+            return
+        steers, flight.steers = flight.steers, []
+        for steer in steers:
+            steer.reply(Applied(id=steer.id, chunk=chunk))
+
+    def cancelled(self, epoch: int, chunk: int, same_world: bool) -> None:
+        """The chunk is void: the next one shows its steers and, in the `same_world`, gets its taps and motion."""
+        flight = self._flights.pop((epoch, chunk), None)
+        if flight is None:
+            return
+        self._waiting = flight.steers + self._waiting
+        if same_world and flight.inbox is not None:
+            flight.inbox.give_back(flight.sample)
+
+    def hold_us(self, epoch: int, chunk: int, begun: float) -> int:
+        """From the receipt of the chunk's last input to its begin; 0 when it holds no input."""
+        flight = self._flights.get((epoch, chunk))
+        if flight is None or flight.sample.received is None:
+            return 0
+        return max(0, round((begun - flight.sample.received) * 1e6))

@@ -1,0 +1,325 @@
+"""One world through time: its state, inputs, prompt memory, epoch and journal. Outlives every connection.
+
+    engine                     session                           room
+    ChunkDue(n)  ----------->  sample inbox + prompt mix
+                 <-----------  Begin(n, conditions)
+    ChunkDone(n) ----------->  Applied(n) to who steered  ---->  reply
+    Frame        ----------->  older epoch? dropped       ---->  every viewer
+
+Knows no participant but by name, and no connection: what viewers get goes through its `Audience`.
+"""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from ..clock import Clock
+from ..engine import api
+from . import events, messages
+from .counters import RoomsCounters
+from .flights import Flights, Reply, Steer
+from .inbox import Inbox, Sample, keymap
+from .journal import Journal
+from .prompting import Prompting
+from .prompts import PromptMemory
+from .rate import Rate
+from .sink import Audience
+from .states import Cause, may, move
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSpec:
+    """What a session is opened with. `prompt` None = the card's first suggestion, if it has one."""
+
+    name: str
+    room: str
+    card: str
+    seed: int
+    prompt: str | None = None
+    steps: int | None = None
+    latency_class: api.LatencyClass = api.LatencyClass.INTERACTIVE
+
+
+class Session:
+    """A world in the engine. Everything but `open` returns at once."""
+
+    def __init__(
+        self,
+        spec: SessionSpec,
+        door: api.Door,
+        journal: Journal,
+        clock: Clock,
+        counters: RoomsCounters,
+        audience: Audience,
+    ) -> None:
+        self.spec = spec
+        self.state = messages.WorldState.OPENING
+        self.epoch = 0
+        self.next_chunk = 0
+        self.prompting = Prompting(spec.name, door, self.record)
+        self.card: api.CardInfo | None = None
+        self._door = door
+        self._journal = journal
+        self._clock = clock
+        self._counters = counters
+        self._audience = audience
+        self._flights = Flights()
+        self._inbox: Inbox | None = None
+        self._paused = False
+        self._due: int | None = None
+        self._fault_rate = Rate(per_s=2.0, burst=4)
+
+    # ---- life -----------------------------------------------------------------------------------------------------
+
+    async def open(self) -> api.Refused | None:
+        """Ask the engine for a place; the refusal when it has none."""
+        spec = self.spec
+        answer = await self._door.open(
+            api.Open(
+                session=spec.name,
+                card=spec.card,
+                seed=spec.seed,
+                latency_class=spec.latency_class,
+                steps=spec.steps,
+            ),
+            self._take,
+        )
+        if isinstance(answer, api.Refused):
+            self._counters.sessions_refused += 1
+            self.state = move(self.state, Cause.REFUSED, lambda *_: None)
+            return answer
+        self._counters.sessions_opened += 1
+        self.card = card = answer.card
+        self.record(
+            events.Opened(
+                room=spec.room,
+                card=card.name,
+                version=card.version,
+                weights=answer.weights,
+                steps=answer.steps,
+                precision=answer.precision,
+                seed=spec.seed,
+                branch=0,
+            )
+        )
+        self._move(Cause.OPENED)
+        text = spec.prompt if spec.prompt is not None else next(iter(card.suggestions), None)
+        if text is not None:
+            self.prompting.ask(text, messages.Transition.CUT, frames=0)
+        self._begin_when_prompted(self._due)
+        return None
+
+    def close(self, reason: str) -> None:
+        """The end: the engine frees the place. Closing twice does nothing."""
+        if not may(self.state, Cause.CLOSE):
+            return
+        self._move(Cause.CLOSE)
+        self._door.post(api.Close(session=self.spec.name))
+        self._counters.sessions_closed += 1
+        self.record(events.Closed(reason=reason))
+        self._journal.forget(self.spec.name)
+        self._inbox = None
+        self._audience.closed(reason)
+
+    def abandon(self) -> None:
+        """Nobody is connected: the world stands still, its caches stay."""
+        if not may(self.state, Cause.ABANDONED):
+            return
+        running = self.state is messages.WorldState.RUNNING
+        self._move(Cause.ABANDONED)
+        if running:
+            self._door.post(api.Pause(session=self.spec.name))
+
+    def welcome_back(self) -> None:
+        """Somebody is connected again: the world goes on as it was left."""
+        if self.state is not messages.WorldState.HELD:
+            return
+        self._move(Cause.RETURNED_TO_PAUSE if self._paused else Cause.RETURNED)
+        if not self._paused:
+            self._door.post(api.Resume(session=self.spec.name))
+
+    @property
+    def prompts(self) -> PromptMemory:
+        return self.prompting.memory
+
+    # ---- steering -------------------------------------------------------------------------------------------------
+
+    def new_inbox(self) -> Inbox:
+        """An inbox for one connection."""
+        card = self._opened()
+        return Inbox(keymap(card.controls), len(card.controls))
+
+    def steered_by(self, inbox: Inbox | None) -> None:
+        """From the next chunk on this inbox steers; None releases every key."""
+        if inbox is not None:
+            inbox.flush()
+        self._inbox = inbox
+
+    def prompt(self, message: messages.Prompt, participant: str, reply: Reply) -> None:
+        if self.prompting.full:
+            reply(messages.Problem(code="busy", detail="too many prompts wait to be encoded", id=message.id))
+            return
+        self._counters.prompts += 1
+        reply(messages.Accepted(id=message.id))
+        frames = round(message.seconds * self._opened().fps)
+        self.prompting.ask(message.text, message.transition, frames, participant, Steer(message.id, reply))
+
+    def pause(self, message: messages.PauseWorld, reply: Reply) -> None:
+        if not may(self.state, Cause.PAUSE):
+            reply(messages.Problem(code="not_running", detail=f"the world is {self.state}", id=message.id))
+            return
+        self._move(Cause.PAUSE)
+        self._paused = True
+        self._door.post(api.Pause(session=self.spec.name))
+        reply(messages.Accepted(id=message.id))
+        reply(messages.Applied(id=message.id, chunk=self.next_chunk))
+
+    def resume(self, message: messages.ResumeWorld, reply: Reply) -> None:
+        if not may(self.state, Cause.RESUME):
+            reply(messages.Problem(code="not_paused", detail=f"the world is {self.state}", id=message.id))
+            return
+        self._move(Cause.RESUME)
+        self._paused = False
+        if self._inbox is not None:
+            self._inbox.flush()  # taps at a still picture steer nothing
+        self._door.post(api.Resume(session=self.spec.name))
+        reply(messages.Accepted(id=message.id))
+        self._flights.expect(Steer(message.id, reply))
+
+    def reset(self, message: messages.ResetWorld, fresh_seed: int, participant: str, reply: Reply) -> None:
+        """A new epoch: running work is void, its frames are never shown, the prompt stays."""
+        seed = message.seed if message.seed is not None else fresh_seed
+        self.epoch += 1
+        self.prompts.settle()
+        if self._inbox is not None:
+            self._inbox.flush()
+        self._door.post(api.Supersede(session=self.spec.name, epoch=self.epoch, restart=True, seed=seed))
+        self.record(events.EpochStarted(epoch=self.epoch, seed=seed, participant=participant))
+        self._counters.resets += 1
+        reply(messages.Accepted(id=message.id))
+        self._flights.expect(Steer(message.id, reply))
+        self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
+
+    def feedback(self, message: messages.Feedback, participant: str, reply: Reply) -> None:
+        self.record(events.FeedbackGiven(participant=participant, chunk=message.chunk, value=message.value))
+        self._counters.feedback += 1
+        reply(messages.Accepted(id=message.id))
+
+    def request_key(self, joined: bool) -> None:
+        self._door.post(api.RequestKey(session=self.spec.name, joined=joined))
+
+    # ---- the engine's events --------------------------------------------------------------------------------------
+
+    def _take(self, event: api.Event) -> None:
+        if self.state is messages.WorldState.CLOSED:
+            return
+        match event:
+            case api.ChunkDue():
+                self._begin_when_prompted(event.chunk)
+            case api.Frame():
+                self._frame(event)
+            case api.ChunkDone():
+                self._done(event)
+            case api.ChunkCancelled():
+                self._counters.chunks_cancelled += 1
+                self.record(events.ChunkCancelled(chunk=event.chunk, epoch=event.epoch))
+                self._flights.cancelled(event.epoch, event.chunk, same_world=event.epoch == self.epoch)
+            case api.PromptEncoded():
+                self._encoded(event)
+            case api.Fault():
+                self._fault(event)
+            case _:
+                assert_never(event)
+
+    def _begin_when_prompted(self, chunk: int | None) -> None:
+        """The first chunk of a world waits for the embedding of its first prompt; no later one ever waits."""
+        if chunk is None:
+            return
+        if self.card is None or self.prompting.first_waits:
+            self._due = chunk
+        else:
+            self._begin(chunk)
+
+    def _begin(self, chunk: int) -> None:
+        card, epoch = self._opened(), self.epoch
+        self._due = None
+        self._flights.cancelled(epoch, chunk, same_world=True)  # begun before and failed: it begins again
+        inbox = self._inbox
+        sample = inbox.sample() if inbox is not None else _released(len(card.controls))
+        conditions = api.Conditions(
+            epoch=epoch,
+            controls=sample.controls,
+            pointer=sample.pointer,
+            prompts=self.prompts.take(card.frames_per_chunk),
+            prompt_version=self.prompts.number,
+            input_seq=sample.seq,
+        )
+        self._flights.begin(epoch, chunk, inbox, sample)
+        self.next_chunk = chunk + 1
+        self._counters.chunks_begun += 1
+        self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
+        # Last, because the engine may answer within the call.
+        self._door.post(api.Begin(session=self.spec.name, chunk=chunk, conditions=conditions))
+
+    def _frame(self, frame: api.Frame) -> None:
+        if frame.epoch < self.epoch:
+            self._counters.frames_old_epoch += 1
+            return
+        self._counters.frames += 1
+        self._audience.show(frame, self._flights.hold_us(frame.epoch, frame.chunk, frame.begun))
+
+    def _done(self, event: api.ChunkDone) -> None:
+        self._counters.chunks_done += 1
+        self._counters.chunks_late += event.late_us > 0
+        self._flights.done(event.epoch, event.chunk)
+        self.record(
+            events.ChunkDone(
+                chunk=event.chunk,
+                epoch=event.epoch,
+                digest=event.digest,
+                late_us=event.late_us,
+                timings=event.timings,
+            )
+        )
+
+    def _encoded(self, event: api.PromptEncoded) -> None:
+        version, steer = self.prompting.encoded(event)
+        if steer is not None:
+            self._flights.expect(steer)
+        if version is not None:
+            self._audience.tell(messages.PromptChanged(version=version.number, text=version.text))
+        self._begin_when_prompted(self._due)
+
+    def _fault(self, event: api.Fault) -> None:
+        self._counters.faults += 1
+        self.record(events.Faulted(code=event.code, detail=event.detail, fatal=event.fatal))
+        steer = self.prompting.failed(event.prompt_version)
+        if steer is not None:
+            steer.reply(messages.Problem(code=event.code, detail=event.detail, id=steer.id))
+        elif event.fatal or self._fault_rate.allows(self._clock.now()):
+            self._audience.tell(messages.Problem(code=event.code, detail=event.detail))
+        if event.fatal:
+            self.close(event.code)
+        else:
+            self._begin_when_prompted(self._due)
+
+    # ---- inside ---------------------------------------------------------------------------------------------------
+
+    def _move(self, cause: Cause) -> None:
+        def record(before: messages.WorldState, after: messages.WorldState, cause: Cause) -> None:
+            self.record(events.StateMoved(before=before, after=after, cause=cause))
+
+        self.state = move(self.state, cause, record)
+        self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
+
+    def record(self, event: events.JournalEvent) -> None:
+        """Journal an event of this session; also for what happens around it: who came, went or took the wheel."""
+        self._journal.record(self.spec.name, event)
+
+    def _opened(self) -> api.CardInfo:
+        assert self.card is not None, "the session is open"
+        return self.card
+
+
+def _released(controls: int) -> Sample:
+    """Nobody drives: every key is up."""
+    return Sample(controls=(0.0,) * controls, pointer=(0.0, 0.0), seq=0, received=None, tapped=frozenset())

@@ -1,0 +1,110 @@
+"""The page when connections come and go: reload, cut, spectators, another tab, a full server, a browser that cannot."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Route
+
+from .conftest import Visitor, watched
+
+pytestmark = pytest.mark.browser
+
+MakeVisitor = Callable[..., Visitor]
+CUT_MS = 5000
+FULL = '{"code":"no_slot","detail":"4 of 4 slots are taken","reason":"no_slot","queue_place":2,"retry_after_s":3}'
+
+
+def test_a_reload_and_a_cut_of_five_seconds_find_the_same_world(visitor: MakeVisitor, room: str) -> None:
+    alice = visitor().open(room).until_playing()
+    session, chunk = alice.world("welcome.session"), alice.number("worldroom.world.onScreen.chunk")
+    alice.page.reload()
+    alice.until_playing()
+    assert alice.world("welcome.resumed") is True
+    assert alice.world("welcome.session") == session
+    assert alice.world("welcome.role") == "driver"
+    assert alice.number("worldroom.world.welcome.chunk") > chunk
+
+    chunk = alice.number("worldroom.world.onScreen.chunk")
+    alice.page.context.set_offline(True)
+    alice.page.evaluate("worldroom.room.peer.close('cut')")
+    alice.page.wait_for_timeout(CUT_MS)
+    assert alice.text("#notice-title") in ("Reconnecting", "The server does not answer")
+    alice.page.context.set_offline(False)
+    alice.until_playing()
+    alice.until(f"worldroom.world.onScreen.chunk > {chunk} && worldroom.world.welcome.chunk > {chunk}")
+    assert alice.world("welcome.session") == session
+    assert alice.page.locator("#notice").is_hidden()
+    alice.page.keyboard.down("ArrowRight")
+    alice.until("document.querySelector('.cap[data-control=right]').classList.contains('applied')")
+
+
+def test_the_second_one_watches_and_takes_the_wheel_when_it_is_free(visitor: MakeVisitor, room: str) -> None:
+    alice = visitor().open(room).until_playing()
+    bob = visitor().open(room).until_playing()
+    assert bob.world("welcome.role") == "spectator"
+    assert bob.text("#people") == "You watch"
+    assert alice.text("#people") == "You drive · 1 watching"
+    assert bob.page.locator("#prompt-text").is_disabled()
+    alice.page.keyboard.down("ArrowLeft")
+    bob.until("document.querySelector('.cap[data-control=left]').classList.contains('applied')")
+    alice.page.keyboard.up("ArrowLeft")
+
+    alice.page.click("#wheel")
+    bob.page.click("#wheel")
+    bob.until("document.body.dataset.role === 'driver'")
+    bob.page.keyboard.down("ArrowRight")
+    alice.until("document.querySelector('.cap[data-control=right]').classList.contains('applied')")
+    assert alice.complaints == []
+    assert bob.complaints == []
+
+
+def test_a_copied_tab_takes_the_place_over(visitor: MakeVisitor, room: str) -> None:
+    first = visitor().open(room).until_playing()
+    token = first.page.evaluate("worldroom.room.place.token")
+    key = first.page.evaluate("worldroom.room.place.key")
+    copy = watched(first.page.context.new_page())
+    copy.page.add_init_script(f"sessionStorage.setItem({key!r}, {token!r})")
+    copy.open(room).until_playing()
+    first.until("document.body.dataset.phase === 'elsewhere'")
+    assert first.text("#notice-title") == "This place is open in another tab"
+    assert copy.world("welcome.resumed") is True
+    first.page.click("#notice-act")
+    first.until_playing()
+    copy.until("document.body.dataset.phase === 'elsewhere'")
+
+
+def test_a_full_server_is_asked_again_when_it_said(visitor: MakeVisitor, room: str) -> None:
+    alice = visitor()
+    asked = 0
+
+    def refuse_once(route: Route) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            route.fulfill(status=503, content_type="application/json", body=FULL)
+        else:
+            route.continue_()
+
+    alice.page.route("**/offer", refuse_once)
+    alice.open(room)
+    alice.until("document.body.dataset.phase === 'full'")
+    assert alice.text("#notice-title") == "The server is full"
+    assert "You are number 2 in line. Trying again in" in alice.text("#notice-text")
+    alice.until_playing()
+    assert asked >= 2
+
+
+def test_a_browser_without_webrtc_is_told_so(visitor: MakeVisitor, room: str) -> None:
+    old = visitor()
+    old.page.add_init_script("delete globalThis.RTCPeerConnection")
+    old.open(room)
+    old.until("document.body.dataset.phase === 'no-webrtc'")
+    assert old.text("#notice-title") == "This browser has no WebRTC"
+
+
+def test_a_browser_without_h264_is_told_so(visitor: MakeVisitor, room: str) -> None:
+    free = visitor()
+    free.page.add_init_script("RTCRtpReceiver.getCapabilities = () => ({ codecs: [{ mimeType: 'video/VP8' }] })")
+    free.open(room)
+    free.until("document.body.dataset.phase === 'no-h264'")
+    assert free.text("#notice-title") == "This browser cannot play H.264"

@@ -1,0 +1,159 @@
+"""A fake device in virtual time and a person who answers the engine: what engine and session tests play with."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from worldroom.clock import LoopClock
+from worldroom.engine import api
+from worldroom.engine.core import Engine
+from worldroom.engine.encode import Encoded, H264Encoder
+from worldroom.engine.spec import EngineSpec
+from worldroom.engine.worker import Batch, execute
+from worldroom.models import catalog
+from worldroom.models.contract.card import FrameSpec
+from worldroom.models.contract.conditions import Conditions, PromptShare
+from worldroom.models.contract.loaded import LoadedCard
+from worldroom.models.contract.loop import StepKind
+from worldroom.models.toy.card import ToySpec
+
+
+class BlankEncoder(H264Encoder):
+    """Keeps the key frames of the real one and spends no time: nine bytes a frame."""
+
+    def __init__(self, frame: FrameSpec, kbps: int, kbps_max: int) -> None:
+        self._fresh = True
+
+    def encode(self, rgb_HWC: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
+        key, self._fresh = key or self._fresh, False
+        return Encoded(bytes(9), key)
+
+    def set_bitrate(self, kbps: int) -> None:
+        pass
+
+
+class FakeDevice:
+    """Runs batches on the loop; each takes `cost(batch)` virtual seconds, and what it does happens at its end."""
+
+    name = "fake"
+
+    def __init__(self, cost: Callable[[Batch], float]) -> None:
+        self.cost = cost
+        self.ran: list[tuple[StepKind, int]] = []
+        self.busy = False
+        self.fail: Callable[[Batch], None] = lambda batch: None
+
+    async def allocate(self, loaded: LoadedCard, slots: int) -> None:
+        loaded.runtime.allocate(slots)
+
+    async def run(self, batch: Batch) -> list[Any]:
+        assert not self.busy, "one batch at a time"
+        self.busy = True
+        try:
+            await asyncio.sleep(self.cost(batch))
+            self.ran.append((batch.kind, len(batch.rows)))
+            self.fail(batch)
+            return execute(batch)
+        finally:
+            self.busy = False
+
+    async def close(self) -> None:
+        pass
+
+
+def toy(fps: int = 24, per_chunk: int = 1) -> LoadedCard:
+    return catalog.load("toy", toy=ToySpec(fps=fps, per_chunk=per_chunk, sleeps=False))
+
+
+def steady(seconds: float) -> Callable[[Batch], float]:
+    return lambda batch: 0.0 if batch.kind is StepKind.PROMPT_ENCODE else seconds
+
+
+@dataclass(slots=True)
+class Person:
+    """Answers every `ChunkDue` at once with the same keys, and keeps what came."""
+
+    engine: Engine
+    session: str
+    prompt: str = "a calm blue sea"
+    controls: Callable[[int], tuple[float, ...]] = lambda chunk: (0.0, float(chunk % 2), 0.0, 0.0)
+    answers: bool = True
+    epoch: int = 0
+    key: str = ""
+    due: api.ChunkDue | None = None
+    dues: list[tuple[float, int]] = field(default_factory=list)
+    frames: list[tuple[float, api.Frame]] = field(default_factory=list)
+    done: list[tuple[float, api.ChunkDone]] = field(default_factory=list)
+    cancelled: list[tuple[float, api.ChunkCancelled]] = field(default_factory=list)
+    faults: list[api.Fault] = field(default_factory=list)
+
+    async def open(self, card: str = "toy", **more: Any) -> api.Opened | api.Refused:
+        answer = await self.engine.open(api.Open(self.session, card, **{"seed": 1, **more}), self.hear)
+        if isinstance(answer, api.Opened):
+            self.engine.post(api.EncodePrompt(self.session, 1, self.prompt))
+        return answer
+
+    def hear(self, event: api.Event) -> None:
+        now = asyncio.get_running_loop().time()
+        match event:
+            case api.PromptEncoded():
+                self.key = event.key
+                self.answer()
+            case api.ChunkDue():
+                self.dues.append((now, event.chunk))
+                self.due = event
+                self.answer()
+            case api.Frame():
+                self.frames.append((now, event))
+            case api.ChunkDone():
+                self.done.append((now, event))
+            case api.ChunkCancelled():
+                self.cancelled.append((now, event))
+            case api.Fault():
+                self.faults.append(event)
+
+    def answer(self) -> None:
+        if self.due is None or not self.key or not self.answers:
+            return
+        due, self.due = self.due, None
+        share = (PromptShare(self.key, 1.0),)
+        conditions = Conditions(self.epoch, self.controls(due.chunk), (0.0, 0.0), share, 1, due.chunk)
+        self.engine.post(api.Begin(self.session, due.chunk, conditions))
+
+    def supersede(self, restart: bool = False, seed: int = 0) -> None:
+        self.epoch += 1
+        self.engine.post(api.Supersede(self.session, self.epoch, restart, seed))
+
+    def digests(self) -> list[str]:
+        return [done.digest for _, done in self.done]
+
+    def intervals(self) -> list[float]:
+        times = [at for at, _ in self.frames]
+        return [b - a for a, b in itertools.pairwise(times)]
+
+
+async def until(condition: Callable[[], object], within: float = 10.0) -> None:
+    """Let time pass until the condition holds; looks every half millisecond."""
+    for _ in range(int(within / 0.0005)):
+        if condition():
+            return
+        await asyncio.sleep(0.0005)
+    raise AssertionError(f"not so within {within} s")
+
+
+async def started(
+    cost: Callable[[Batch], float] | None = None,
+    cards: tuple[LoadedCard, ...] | None = None,
+    spec: EngineSpec | None = None,
+    encoder: type[H264Encoder] = BlankEncoder,
+) -> tuple[Engine, FakeDevice]:
+    """An engine on a fake device, warm; the running loop should be virtual."""
+    device = FakeDevice(cost or steady(0.002))
+    clock = LoopClock(asyncio.get_running_loop())
+    engine = Engine(cards or (toy(),), clock, spec or EngineSpec(), device, encoder)
+    await engine.start()
+    return engine, device

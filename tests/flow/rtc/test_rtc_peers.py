@@ -1,0 +1,161 @@
+"""Real aiortc peers on loopback. Deadlines are counted in frames, never in seconds of the wall clock."""
+
+import asyncio
+import threading
+
+from aiortc.rtp import RTCP_PSFB_PLI, RtcpPsfbPacket
+from worldroom.clients.python.link import Link, Place
+from worldroom.clients.python.room import join
+from worldroom.rtc.wire import Channel, Feedback, Input, KeyEdge, Problem
+
+
+class Watcher:
+    """A viewer that keeps what it gets and decodes nothing."""
+
+    def __init__(self, url: str) -> None:
+        self.frames: list[tuple[int, bool]] = []
+        self.messages: list[object] = []
+        self.link = Link(Place.of(url), True, self.messages.append, self._frame)
+
+    def _frame(self, rtp: int, data: bytes, key: bool) -> None:
+        self.frames.append((rtp, key))
+
+    async def __aenter__(self) -> "Watcher":
+        await self.link.open(None, None)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.link.close()
+
+
+async def test_a_late_joiner_sees_its_first_frame_within_ten_frames_and_it_is_a_key_frame(served) -> None:
+    async with Watcher(served.url) as first:
+        await served.frames_until(lambda: len(first.frames) >= 40, limit=80)
+        async with Watcher(served.url) as late:
+            took = await served.frames_until(lambda: bool(late.frames), limit=30)
+            assert took <= 10
+            assert late.frames[0][1] is True
+            assert all(key is False for _, key in first.frames[1:30])
+
+
+async def test_one_picture_loss_gives_exactly_one_key_frame_in_the_next_100(served) -> None:
+    async with Watcher(served.url) as watcher:
+        await served.frames_until(lambda: len(watcher.frames) >= 20, limit=60)
+        keys_before = len(served.room.keys)
+        await watcher.link.ask_for_key()
+        await asyncio.sleep(0.05)
+        for _ in range(100):
+            served.room.step()
+            await asyncio.sleep(0.005)
+        assert len(served.room.keys) - keys_before == 1
+        assert served.edge.totals().plis == 1
+
+
+async def test_a_storm_of_picture_losses_is_answered_once_per_300_ms(served) -> None:
+    async with Watcher(served.url) as one, Watcher(served.url) as two:
+        await served.frames_until(lambda: bool(one.frames) and bool(two.frames), limit=60)
+        sender = next(iter(served.edge._viewers)).connection.sender
+        await asyncio.sleep(0.35)
+        asked = served.room.key_asked
+        for _ in range(50):
+            sender._send_keyframe()
+        assert served.room.key_asked - asked == 1
+        served.room.step()
+        await asyncio.sleep(0.35)
+        assert served.room.key_asked - asked == 1
+
+
+async def test_a_viewer_that_never_reads_delays_nobody(served) -> None:
+    async with Watcher(served.url) as deaf, Watcher(served.url) as other:
+        await served.frames_until(lambda: bool(deaf.frames) and bool(other.frames), limit=60)
+        for transport in deaf.link._pc._RTCPeerConnection__iceTransports:
+            for protocol in transport._connection._protocols:
+                asyncio.get_running_loop()._remove_reader(protocol.transport.get_extra_info("socket").fileno())
+        before = len(other.frames)
+        for _ in range(90):
+            served.room.step()
+            await asyncio.sleep(0.01)
+        await served.until(lambda: len(other.frames) >= before + 90)
+        assert served.edge.totals().frames_skipped <= 3
+
+
+async def test_a_viewer_killed_without_goodbye_is_removed_and_the_other_never_notices(served) -> None:
+    async with Watcher(served.url) as killed, Watcher(served.url) as other:
+        await served.frames_until(lambda: bool(killed.frames) and bool(other.frames), limit=60)
+        seat = served.room.all_seats[0]
+        for transport in killed.link._pc._RTCPeerConnection__iceTransports:
+            for protocol in transport._connection._protocols:
+                protocol.transport.abort()
+        start, before = served.room.frames, len(other.frames)
+        await served.frames_until(lambda: seat.left, limit=6 * 30)
+        assert served.edge.viewers == 1
+        assert len(other.frames) - before >= served.room.frames - start - 2
+
+
+async def test_a_viewer_that_says_goodbye_is_removed_at_once(served) -> None:
+    async with Watcher(served.url) as watcher:
+        await served.frames_until(lambda: bool(watcher.frames), limit=60)
+    await served.until(lambda: served.edge.viewers == 0)
+    assert served.room.all_seats[0].left
+    assert served.edge.streams() == {}
+
+
+async def test_twenty_connections_leave_no_thread_and_no_task(served) -> None:
+    async def once() -> None:
+        async with Watcher(served.url) as watcher:
+            await served.frames_until(lambda: bool(watcher.frames), limit=60)
+        await served.until(lambda: served.edge.viewers == 0 and not served.edge._closing)
+
+    await once()
+    await asyncio.sleep(0.1)
+    threads, tasks = threading.active_count(), len(asyncio.all_tasks())
+    for _ in range(20):
+        await once()
+    await asyncio.sleep(0.1)
+    assert threading.active_count() <= threads
+    assert len(asyncio.all_tasks()) <= tasks + 1
+
+
+async def test_malformed_messages_are_answered_and_counted(served) -> None:
+    async with Watcher(served.url) as watcher:
+        await served.until(lambda: served.rooms.joins == 1 and served.room.all_seats[0].sink.connected)
+        control = watcher.link._channels[Channel.CONTROL]
+        for text in ("", "{", '{"type":"prompt","id":7,"text":""}', '{"type":"input","seq":1,"held":[]}', b"\xff\xfe"):
+            control.send(text)
+        await served.until(lambda: watcher.link.send(Feedback(9, 1, 1), Channel.INPUT))
+        await served.until(lambda: len(served.room.all_seats[0].bad) == 6)
+        assert [id for _, id in served.room.all_seats[0].bad if id is not None] in ([7, 9], [9, 7])
+        await served.until(lambda: sum(isinstance(m, Problem) for m in watcher.messages) == 6)
+        assert served.edge.totals().malformed == 6
+
+
+async def test_lossy_input_arrives_typed_and_pings_come_back(served) -> None:
+    async with join(served.url, loopback=True, decode=False) as room:
+        await served.until(lambda: len(served.room.all_seats) == 1)
+        await served.frames_until(lambda: room.counts.frames > 3, limit=60)
+        seq = room.press("ArrowUp")
+        await served.until(lambda: any(isinstance(m, Input) for m in served.room.all_seats[0].heard))
+        heard = next(m for m in served.room.all_seats[0].heard if isinstance(m, Input))
+        assert heard.held == ("ArrowUp",) and heard.edges == (KeyEdge(seq, "ArrowUp", True),)
+        await served.frames_until(lambda: room.latency.photon.count == 1, limit=60)
+
+
+async def test_a_client_whose_server_cuts_it_comes_back_with_its_token(served) -> None:
+    async with join(served.url, loopback=True, decode=False) as room:
+        await served.frames_until(lambda: room.counts.frames > 3, limit=60)
+        next(iter(served.edge._viewers)).leave("test")
+        await served.until(lambda: room.counts.reconnects == 1)
+        assert served.room.all_seats[1].token == served.room.all_seats[0].token
+        seen = room.counts.frames
+        await served.frames_until(lambda: room.counts.frames > seen, limit=60)
+
+
+async def test_sender_reports_and_key_requests_use_the_streams_own_clock(served) -> None:
+    async with Watcher(served.url) as watcher:
+        await served.frames_until(lambda: len(watcher.frames) > 5, limit=60)
+        sender = next(iter(served.edge._viewers)).connection.sender
+        pli = RtcpPsfbPacket(fmt=RTCP_PSFB_PLI, ssrc=1, media_ssrc=sender._ssrc)
+        await sender._handle_rtcp_packet(pli)
+        assert sender.counts.plis == 1
+        first, last = watcher.frames[0][0], watcher.frames[-1][0]
+        assert (last - first) & 0xFFFFFFFF == 3000 * (len(watcher.frames) - 1)

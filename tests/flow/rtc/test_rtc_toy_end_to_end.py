@@ -1,0 +1,88 @@
+"""A key becomes a frame through every room of the house: edge, sessions, engine and the toy model, on loopback."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from worldroom.clients.python.markers import read
+from worldroom.clients.python.room import RoomFrame, join
+from worldroom.clock import SystemClock
+from worldroom.engine.core import Engine
+from worldroom.engine.spec import EngineSpec
+from worldroom.models import catalog
+from worldroom.models.toy.card import ToySpec
+from worldroom.rtc.app import create_app
+from worldroom.rtc.edge import EdgeSpec
+from worldroom.rtc.serving import EdgeServer
+from worldroom.rtc.wire import Role
+from worldroom.sessions.journal import Journal
+from worldroom.sessions.rooms import Rooms, RoomsSpec
+
+FRAMES_MAX = 200
+
+
+@pytest.fixture
+async def base(web_root: Path) -> AsyncIterator[str]:
+    clock = SystemClock()
+    engine = Engine((catalog.load("toy", None, ToySpec()),), clock, EngineSpec())
+    await engine.start()
+    rooms = Rooms(engine, Journal(clock), clock, RoomsSpec(card="toy"))
+    server = EdgeServer(create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=True), clock))
+    listener = socket.create_server(("127.0.0.1", 0))
+    serving = asyncio.create_task(server._serve([listener]))
+    while not server.started:  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    await serving
+    listener.close()
+    await rooms.close()
+    await engine.close()
+
+
+async def test_a_key_shows_in_receipts_and_in_pixels_of_the_same_frame(base: str) -> None:
+    frames: list[RoomFrame] = []
+    async with join(f"{base}/r/lobby", loopback=True) as room:
+        assert room.welcome is not None and room.welcome.role is Role.DRIVER
+        left = room.welcome.controls[0]
+        pressed = 0
+        async for frame in room.frames():
+            frames.append(frame)
+            if len(frames) == 10:
+                pressed = room.tap(left.keys[0])
+            if pressed and frame.receipt is not None and frame.receipt.applied[0] == 1.0:
+                break
+            assert len(frames) < FRAMES_MAX
+        applied = frames[-1]
+        assert applied.receipt is not None and applied.receipt.input_seq >= pressed
+        for frame in frames:
+            marker = read(frame.picture) if frame.picture is not None else None
+            assert marker is not None
+            if frame.receipt is not None:
+                assert (marker.chunk, marker.input_seq) == (frame.receipt.chunk, frame.receipt.input_seq)
+        id = await room.prompt("a red desert", seconds=0.0)
+        chunk = await asyncio.wait_for(room.applied(id), 30)
+        assert chunk > applied.receipt.chunk
+
+
+async def test_a_spectator_watches_the_same_world_and_a_returning_driver_finds_it(base: str) -> None:
+    async with join(f"{base}/r/lobby", loopback=True, decode=False) as driver:
+        async with join(f"{base}/r/lobby", role=Role.SPECTATOR, loopback=True) as spectator:
+            assert driver.welcome is not None and spectator.welcome is not None
+            assert spectator.welcome.session == driver.welcome.session
+            assert spectator.welcome.role is Role.SPECTATOR
+            async for frame in spectator.frames():
+                if frame.receipt is not None:
+                    break
+        before = driver.welcome
+        assert driver._link is not None
+        driver._link.end()
+        for _ in range(FRAMES_MAX):
+            if driver.counts.reconnects == 1:
+                break
+            await asyncio.sleep(0.05)
+        assert driver.welcome.resumed and driver.welcome.session == before.session
+        assert driver.welcome.role is Role.DRIVER
+        assert driver.welcome.chunk > before.chunk

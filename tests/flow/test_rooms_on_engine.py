@@ -1,0 +1,164 @@
+"""Rooms on the real engine with the toy card on a fake device: a key, words, a reset, a cut, a fault, and a replay."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from worldroom.clock import LoopClock
+from worldroom.engine.worker import Batch
+from worldroom.models.contract.loop import StepKind
+from worldroom.sessions import events
+from worldroom.sessions.journal import Journal
+from worldroom.sessions.member import Member
+from worldroom.sessions.messages import Applied, Input, KeyEdge, Problem, Prompt, ResetWorld, Welcome, WorldState
+from worldroom.sessions.replay import read, replay
+from worldroom.sessions.rooms import Rooms, RoomsSpec
+from worldroom.tests.fake_door import Screen
+from worldroom.tests.fake_engine import FakeDevice, started
+from worldroom.tests.virtual_time import run
+
+
+class Server:
+    """Engine, journal in memory and rooms, as `serve` puts them together."""
+
+    async def start(self) -> None:
+        self.device: FakeDevice
+        self.engine, self.device = await started()
+        clock = LoopClock(asyncio.get_running_loop())
+        self.journal = Journal(clock)
+        self.rooms = Rooms(self.engine, self.journal, clock, RoomsSpec(card="toy", prompt="a calm blue sea"))
+
+    async def join(self, token: str | None = None) -> tuple[Member, Screen]:
+        screen = Screen()
+        member = await self.rooms.join("lobby", screen, token, None)
+        assert isinstance(member, Member), member
+        return member, screen
+
+    def events(self, screen: Screen) -> list[events.JournalEvent]:
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome)
+        return self.journal.buffered(welcome.session)
+
+    async def stop(self) -> None:
+        await self.rooms.close()
+        await self.engine.close()
+
+
+def pressed(screen: Screen) -> list[bool]:
+    return [any(frame.controls) for frame in screen.frames]
+
+
+def key_of(server: Server) -> str:
+    return server.engine.cards()[0].controls[0].keys[0]
+
+
+def test_a_key_words_and_a_reset_on_the_real_engine_replay_to_the_same_digests() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        driver, screen = await server.join()
+        key = key_of(server)
+        await asyncio.sleep(0.5)
+        driver.receive(Input(seq=1, held=(key,), edges=(KeyEdge(seq=1, key=key, down=True),)))
+        await asyncio.sleep(0.25)
+        driver.receive(Input(seq=2, held=(), edges=(KeyEdge(seq=2, key=key, down=False),)))
+        driver.receive(Prompt(id=1, text="a red desert", seconds=0.25))
+        await asyncio.sleep(0.5)
+        driver.receive(ResetWorld(id=2))
+        shown = len(screen.frames)
+        await asyncio.sleep(0.5)
+        driver.receive(Prompt(id=3, text="a calm blue sea", seconds=0.0))
+        await asyncio.sleep(0.5)
+
+        assert {frame.epoch for frame in screen.frames[shown:]} == {1}
+        assert [m.id for m in screen.messages if isinstance(m, Applied)] == [1, 2, 3]
+        assert [m for m in screen.messages if isinstance(m, Problem)] == []
+        assert any(pressed(screen)) and not pressed(screen)[0] and not pressed(screen)[-1]
+        first = pressed(screen).index(True)
+        assert 0 < screen.holds[first] < 2_000_000 / 24
+
+        journaled = server.events(screen)
+        driver.leave()
+
+        async def stream() -> AsyncIterator[events.JournalEvent]:
+            for event in journaled:
+                yield event
+
+        script = await read(stream())
+        assert [epoch.epoch for epoch in script.epochs] == [0, 1]
+        replayed = await replay(server.engine, script, "again")
+        assert replayed.chunks > 30
+        assert replayed.mismatches == ()
+        await server.stop()
+
+    run(main())
+
+
+def test_a_cut_of_five_seconds_keeps_the_world_and_its_chunks() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        driver, screen = await server.join()
+        await asyncio.sleep(1.0)
+        driver.leave()
+        await asyncio.sleep(5.0)
+        assert server.rooms.views()[0].state is WorldState.HELD
+        _, back = await server.join(driver.token)
+        await asyncio.sleep(1.0)
+        done = [event.chunk for event in server.events(screen) if isinstance(event, events.ChunkDone)]
+        assert done == list(range(len(done)))
+        assert 40 <= len(done) <= 52, "two seconds at 24 fps; nothing is made up for the five that were held"
+        assert back.frames[0].chunk > screen.frames[-1].chunk
+        await server.stop()
+
+    run(main())
+
+
+def test_a_tap_of_a_chunk_that_failed_shows_in_its_second_try() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        driver, screen = await server.join()
+        await asyncio.sleep(0.5)
+        failures = 0
+
+        def fail_once(batch: Batch) -> None:
+            nonlocal failures
+            if failures == 0 and batch.kind is StepKind.DENOISE:
+                failures += 1
+                raise RuntimeError("one bad step")
+
+        key = key_of(server)
+        edges = (KeyEdge(seq=1, key=key, down=True), KeyEdge(seq=2, key=key, down=False))
+        driver.receive(Input(seq=2, held=(), edges=edges))
+        server.device.fail = fail_once
+        await asyncio.sleep(0.5)
+        assert failures == 1
+        assert sum(pressed(screen)) == 1
+        assert [m.code for m in screen.messages if isinstance(m, Problem)] == ["step_failed"]
+        await server.stop()
+
+    run(main())
+
+
+def test_a_world_whose_engine_gives_up_is_closed_and_its_slot_is_free() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        _, screen = await server.join()
+        await asyncio.sleep(0.5)
+
+        def fail(batch: Batch) -> None:
+            raise RuntimeError("every step fails")
+
+        server.device.fail = fail
+        await asyncio.sleep(2.0)
+        assert [m.code for m in screen.messages if isinstance(m, Problem)][-1] == "room_closed"
+        assert server.rooms.views() == ()
+        assert server.engine.capacity()[0].sessions == 0
+        server.device.fail = lambda batch: None
+        _, again = await server.join()
+        await asyncio.sleep(0.5)
+        assert len(again.frames) > 5
+        await server.stop()
+
+    run(main())

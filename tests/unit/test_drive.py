@@ -1,0 +1,144 @@
+"""One chunk is a transaction: what is committed when it ends well, is cancelled, or breaks, step by step."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from worldroom.engine.drive import BadFrames, Scope, Superseded, drive_chunk
+from worldroom.engine.pools import SlabPool, SlotWrites
+from worldroom.models.contract.cache import CacheSpec, CacheView
+from worldroom.models.contract.card import FrameSpec
+from worldroom.models.contract.conditions import Conditions
+from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+
+FRAME = FrameSpec(width=4, height=2, scale=1, fps=24, per_chunk=1)
+FUSED = (
+    Commit.PREVIOUS,
+    Commit.NONE,
+    Commit.NONE,
+)  # commit of the chunk before with the first denoise, denoise, decode
+PLAIN = (Commit.NONE, Commit.CHUNK, Commit.NONE)  # denoise, commit, decode
+
+
+@dataclass(frozen=True)
+class Script:
+    """A loop whose steps only say where their write belongs."""
+
+    commits: tuple[Commit, ...]
+    frames_FHWC: Any = field(default_factory=lambda: np.zeros((1, 2, 4, 3), np.uint8))
+
+    def init(self, ask: Ask[int]) -> int:
+        return 0
+
+    def next(self, state: int) -> WorkPlan[int] | Done:
+        return Done() if state == len(self.commits) else WorkPlan(StepKind.DENOISE, (), state, self.commits[state])
+
+    def advance(self, state: int, result: int) -> int:
+        return state + 1
+
+    def finalize(self, state: int) -> Outcome[int]:
+        return Outcome(self.frames_FHWC, state, "digest")
+
+
+@dataclass
+class Scene:
+    """Runs scripts on one slot; `at` may act while step n is on the device."""
+
+    pool: SlabPool
+    scope: Scope
+
+    def __init__(self) -> None:
+        self.pool = SlabPool(CacheSpec(ring=5, bytes_per_entry=1), 1)
+        self.pool.acquire()
+        self.scope = Scope()
+        self.views: list[CacheView | None] = []
+
+    def run(self, script: Script, at: Callable[[int], None] = lambda step: None) -> Outcome[int]:
+        async def execute(plan: WorkPlan[int], view: CacheView | None) -> int:
+            self.views.append(view)
+            at(plan.row)
+            return plan.row
+
+        conditions = Conditions(0, (), (0.0, 0.0), (), 1, 0)
+        ask: Ask[int] = Ask(1, 0, 0, 2, conditions, (), None, self.pool.count(0))
+        return asyncio.run(drive_chunk(script, ask, SlotWrites(self.pool, 0), execute, self.scope, FRAME))
+
+    @property
+    def committed(self) -> int:
+        self.pool.check_integrity()
+        return self.pool.count(0)
+
+
+def test_a_chunks_own_write_is_committed_when_it_finalizes() -> None:
+    scene, seen = Scene(), []
+    scene.run(Script(PLAIN), lambda step: seen.append(scene.committed))
+    assert (seen, scene.committed) == ([0, 0, 0], 1)
+
+
+def test_a_fused_write_is_committed_at_its_steps_boundary() -> None:
+    scene, seen = Scene(), []
+    scene.run(Script(FUSED), lambda step: seen.append(scene.committed))
+    assert (seen, scene.committed) == ([0, 1, 1], 1)
+    assert [view.committed for view in scene.views if view] == [(), (0,), (0,)]
+
+
+@pytest.mark.parametrize(
+    ("commits", "step", "stays"), [(PLAIN, 0, 0), (PLAIN, 1, 0), (PLAIN, 2, 0), (FUSED, 0, 1), (FUSED, 1, 1)]
+)
+def test_cancelling_while_a_step_runs_keeps_only_what_belongs_to_the_chunk_before(
+    commits: tuple[Commit, ...], step: int, stays: int
+) -> None:
+    scene = Scene()
+    ran = []
+
+    def press(number: int) -> None:
+        ran.append(number)
+        if number == step:
+            scene.scope.cancel()
+
+    with pytest.raises(Superseded):
+        scene.run(Script(commits), press)
+    assert ran == list(range(step + 1)), "no step starts after the cancellation"
+    assert scene.committed == stays
+    scene.pool.free(0)
+
+
+def test_a_fault_rolls_back_and_the_chunk_can_be_made_again() -> None:
+    scene = Scene()
+
+    def fail(step: int) -> None:
+        if step == 1:
+            raise FloatingPointError("not finite")
+
+    with pytest.raises(FloatingPointError):
+        scene.run(Script(PLAIN), fail)
+    assert scene.committed == 0
+    scene.run(Script(PLAIN))
+    assert scene.committed == 1
+
+
+def test_a_cancelled_scope_above_cancels_everything_below() -> None:
+    server = Scope()
+    session = Scope(server)
+    chunk, other = Scope(session), Scope(Scope(server))
+    session.cancel()
+    assert (server.cancelled, session.cancelled, chunk.cancelled, other.cancelled) == (False, True, True, False)
+    server.cancel()
+    assert other.cancelled
+
+
+@pytest.mark.parametrize(
+    ("frames", "message"),
+    [
+        (np.full((1, 2, 4, 3), np.nan, np.float32), r"frames are float32 \(all finite: False\)"),
+        (np.zeros((1, 4, 2, 3), np.uint8), r"shape \(1, 4, 2, 3\), the card promises \(1, 2, 4, 3\)"),
+    ],
+)
+def test_frames_the_card_does_not_promise_commit_nothing(frames: Any, message: str) -> None:
+    scene = Scene()
+    with pytest.raises(BadFrames, match=message):
+        scene.run(replace(Script(PLAIN), frames_FHWC=frames))
+    assert scene.committed == 0

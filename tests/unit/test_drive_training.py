@@ -1,0 +1,58 @@
+"""The drive recipe in small: every stage runs, resumes and leaves files that the networks can load."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from safetensors import safe_open
+from worldroom.models.drive.autoencoder import DriveAutoencoder, pack, to_frames, to_model, unpack
+from worldroom.training.drive.judge import load_judge
+from worldroom.training.drive.muon import orthogonalised
+from worldroom.training.drive.optimise import load_checkpoint
+from worldroom.training.drive.recipe import SMALL, Stage, run
+from worldroom.training.drive.stage_rollout import Ramp, window_places
+
+torch.set_num_threads(1)
+
+
+def test_all_stages_run_in_small_and_leave_loadable_weights(tmp_path: Path) -> None:
+    quiet = Console(file=io.StringIO())
+    run(tmp_path, list(Stage), SMALL, 0, quiet)
+    assert load_checkpoint(tmp_path / "rollout.pt").iteration == SMALL.rollout
+    with safe_open(tmp_path / "weights" / "autoencoder.safetensors", framework="pt") as file:
+        assert set(file.keys()) == set(DriveAutoencoder().state_dict())
+    load_judge(tmp_path / "weights" / "judge.safetensors")
+    with safe_open(tmp_path / "weights" / "openings.safetensors", framework="pt") as file:
+        assert file.get_tensor("openings").shape == (2, 60, 3, 40, 32)
+
+
+def test_packing_latents_into_tokens_is_reversible() -> None:
+    latent = torch.randn(2, 8, 10, 16)
+    assert torch.equal(unpack(pack(latent)), latent)
+
+
+def test_frames_survive_the_way_to_the_model_and_back() -> None:
+    frames = torch.arange(256, dtype=torch.uint8).repeat(120).reshape(1, 80, 128, 3)
+    assert torch.equal(to_frames(to_model(frames)), frames)
+
+
+def test_muon_makes_singular_values_about_one() -> None:
+    values = torch.linalg.svdvals(orthogonalised(torch.randn(96, 32, generator=torch.Generator().manual_seed(0))))
+    assert values.min() > 0.4
+    assert values.max() < 1.6
+
+
+def test_windows_spread_over_a_dream() -> None:
+    rng = np.random.default_rng(0)
+    assert window_places(14, rng) == [0]
+    early, late = window_places(28, rng)
+    assert 0 <= early < late <= 14
+
+
+def test_dreams_grow_over_the_first_part_of_the_budget() -> None:
+    ramp = Ramp(first=8, last=24, share=0.5)
+    assert [ramp.at(i, 100) for i in (0, 25, 50, 99)] == [8, 16, 24, 24]

@@ -1,0 +1,122 @@
+"""One encoder per session: key frames only when asked, parameter sets with each, bytes bounded, bits as negotiated."""
+
+import av
+import numpy as np
+import pytest
+from worldroom.engine.encode import Encoded, H264Encoder, KeyGate
+from worldroom.models.contract.card import FrameSpec
+
+FRAME = FrameSpec(width=64, height=48, scale=4, fps=24, per_chunk=1)
+
+
+def picture(number: int) -> np.ndarray:
+    """A textured scene that pans, with noise that no encoder likes."""
+    noise = np.random.default_rng(number).integers(0, 24, (48, 64, 3))
+    y, x = np.mgrid[0:48, 0:64]
+    scene = ((x + 3 * number) * 7 % 160 + y * 2 % 70)[..., None] + noise
+    return scene.astype(np.uint8)
+
+
+def encode(encoder: H264Encoder, count: int, keys: tuple[int, ...] = (), start: int = 0) -> list[Encoded]:
+    return [encoder.encode(picture(n), n * 3750, n in keys) for n in range(start, start + count)]
+
+
+def unit_types(data: bytes) -> list[int]:
+    starts = [i + 3 for i in range(len(data) - 3) if data[i : i + 3] == b"\x00\x00\x01"]
+    return [data[i] & 31 for i in starts]
+
+
+def test_one_request_is_one_key_frame_in_a_hundred() -> None:
+    made = encode(H264Encoder(FRAME, 1000, 6000), 100, keys=(40,))
+    assert [n for n, encoded in enumerate(made) if encoded.key] == [0, 40]
+    assert [n for n, encoded in enumerate(made) if 5 in unit_types(encoded.data)] == [0, 40]
+
+
+def test_parameter_sets_precede_every_key_frame() -> None:
+    made = encode(H264Encoder(FRAME, 1000, 6000), 30, keys=(7, 20))
+    for number in (0, 7, 20):
+        types = unit_types(made[number].data)
+        assert types.index(7) < types.index(8) < types.index(5)
+
+
+def test_profile_and_level_are_what_the_edge_negotiates() -> None:
+    for encoded in encode(H264Encoder(FRAME, 1000, 6000), 10, keys=(5,)):
+        if encoded.key:
+            at = encoded.data.index(b"\x00\x00\x01\x67") + 4
+            assert encoded.data[at : at + 3].hex() == "42e01f"
+
+
+def test_no_frame_is_larger_than_the_bound() -> None:
+    encoder = H264Encoder(FRAME, 1000, 2000)
+    made = encode(encoder, 60, keys=(20, 40))
+    assert encoder.frame_bytes_max == 15_625
+    assert max(len(encoded.data) for encoded in made) <= encoder.frame_bytes_max
+
+
+def test_another_bitrate_is_followed_without_a_key_frame() -> None:
+    encoder = H264Encoder(FRAME, 1500, 6000)
+    before = encode(encoder, 60)
+    encoder.set_bitrate(400)
+    after = encode(encoder, 96, start=60)
+    assert not any(encoded.key for encoded in after)
+    rate = [sum(len(encoded.data) for encoded in part) / len(part) for part in (before[24:], after[48:])]
+    assert rate[1] < 0.5 * rate[0]
+    encoder.set_bitrate(1500)
+    again = encode(encoder, 96, start=156)
+    assert sum(len(encoded.data) for encoded in again[48:]) / 48 > 0.8 * rate[0]
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_what_comes_out_is_the_picture_enlarged(smooth: bool) -> None:
+    frame = FrameSpec(width=64, height=48, scale=4, fps=24, per_chunk=1, smooth=smooth)
+    rgb = np.zeros((48, 64, 3), np.uint8)
+    rgb[:, 32:] = 255
+    encoded = H264Encoder(frame, 2000, 6000).encode(rgb, 0, False)
+    decoder = av.CodecContext.create("h264", "r")
+    (shown,) = [*decoder.decode(av.Packet(encoded.data)), *decoder.decode(None)]
+    grey = shown.to_ndarray(format="gray")
+    assert grey.shape == (192, 256)
+    assert grey[:, :120].max() < 40
+    assert grey[:, 136:].min() > 215
+    between = ((grey[96] > 60) & (grey[96] < 200)).sum()
+    assert bool(between) is smooth
+
+
+def test_a_storm_of_requests_makes_a_key_frame_every_three_hundred_milliseconds() -> None:
+    gate = KeyGate()
+    made = []
+    for millisecond in range(0, 1000, 10):
+        now = millisecond / 1000
+        gate.request(joined=False, now=now)
+        if gate.opens(now):
+            gate.made(now)
+            made.append(millisecond)
+    assert made == [0, 300, 600, 900]
+
+
+def test_a_request_inside_the_spacing_is_kept_until_it_is_over() -> None:
+    gate = KeyGate()
+    gate.made(10.0)
+    gate.request(joined=False, now=10.1)
+    assert not gate.opens(10.29)
+    assert gate.opens(10.31)
+    gate.made(10.31)
+    assert not gate.opens(20.0)
+
+
+def test_a_joining_viewer_passes_once() -> None:
+    gate = KeyGate()
+    gate.made(10.0)
+    gate.request(joined=True, now=10.05)
+    assert gate.opens(10.05)
+    gate.made(10.05)
+    gate.request(joined=True, now=10.10)
+    assert not gate.opens(10.10)
+    assert gate.opens(10.36)
+
+
+def test_after_a_thrown_away_frame_the_next_one_is_a_key_frame() -> None:
+    gate = KeyGate()
+    gate.made(10.0)
+    gate.broken()
+    assert gate.opens(10.01)

@@ -1,0 +1,146 @@
+"""Pieces of a room's stream: key requests, bitrate, ports, assembling packets into frames."""
+
+import asyncio
+
+import pytest
+from aiortc.rtp import RtpPacket
+from worldroom.clients.python.assembly import FrameAssembly
+from worldroom.clock import LoopClock
+from worldroom.rtc.bitrate import ViewerEstimate, next_target
+from worldroom.rtc.fanout import KeyRequests
+from worldroom.rtc.ice import HostPolicy, UdpPorts
+
+
+class Stepped:
+    """A clock that a test moves by hand."""
+
+    def __init__(self) -> None:
+        self.t = 100.0
+
+    def now(self) -> float:
+        return self.t
+
+    def wall(self) -> float:
+        return self.t
+
+
+async def test_key_requests_are_coalesced_and_the_late_one_is_not_forgotten() -> None:
+    clock, asked = Stepped(), []
+    keys = KeyRequests(clock)
+    keys.ask(lambda: asked.append("first"))
+    keys.ask(lambda: asked.append("too early"))
+    keys.ask(lambda: asked.append("joined"), joined=True)
+    assert asked == ["first", "joined"]
+    clock.t += 0.31
+    keys.ask(lambda: asked.append("later"))
+    assert asked == ["first", "joined", "later"]
+
+
+async def test_a_request_that_came_too_early_is_passed_on_unless_a_key_frame_answers_it() -> None:
+    keys = KeyRequests(LoopClock(asyncio.get_running_loop()))
+    asked: list[int] = []
+    keys.ask(lambda: asked.append(1))
+    keys.ask(lambda: asked.append(2))
+    keys.answered()
+    await asyncio.sleep(0.35)
+    assert asked == [1]
+    keys.ask(lambda: asked.append(3))
+    keys.ask(lambda: asked.append(4))
+    await asyncio.sleep(0.35)
+    assert asked == [1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("current", "sent", "estimates", "target"),
+    [
+        (2000, 1800, [], 2000),
+        (1000, 900, [ViewerEstimate(None, 0.0)], 1081),
+        (2000, 1800, [ViewerEstimate(1000, 0.0), ViewerEstimate(5000, 0.0)], 850),
+        (2000, 1800, [ViewerEstimate(100, 0.0)], 400),
+        (2000, 200, [ViewerEstimate(300, 0.0)], 2000),
+        (2000, 1000, [ViewerEstimate(None, 0.10)], 850),
+        (2000, 0, [ViewerEstimate(100, 0.0)], 2000),
+    ],
+)
+def test_the_target_follows_the_tightest_viewer_within_its_range(
+    current: int, sent: int, estimates: list[ViewerEstimate], target: int
+) -> None:
+    assert next_target(current, sent, estimates, floor=400, ceiling=2000) == target
+
+
+def test_ports_are_handed_out_in_turn() -> None:
+    ports = UdpPorts(5000, 5002)
+    assert ports.in_turn() == [5000, 5001, 5002]
+    ports.took(5001)
+    assert ports.in_turn() == [5002, 5000, 5001]
+    with pytest.raises(ValueError, match=r"5002\.\.5000"):
+        UdpPorts(5002, 5000)
+
+
+def test_loopback_is_for_viewers_of_this_machine() -> None:
+    machine = ["192.0.2.7"]
+    assert HostPolicy(loopback_only=True).addresses(machine, False) == ["127.0.0.1"]
+    assert HostPolicy(loopback_only=False).addresses(machine, True) == ["127.0.0.1", "192.0.2.7"]
+    assert HostPolicy(loopback_only=False).addresses(machine, False) == ["192.0.2.7"]
+
+
+KEY, DELTA = b"\x00\x00\x00\x01\x67key", b"\x00\x00\x00\x01\x41pic"
+
+
+def packet(sequence: int, timestamp: int, data: bytes, marker: bool) -> RtpPacket:
+    made = RtpPacket(sequence_number=sequence & 0xFFFF, timestamp=timestamp, marker=int(marker))
+    made._data = data  # type: ignore[attr-defined]
+    return made
+
+
+class Assembled:
+    def __init__(self) -> None:
+        self.frames: list[tuple[int, bytes, bool]] = []
+        self.clock = Stepped()
+        self.assembly = FrameAssembly(lambda rtp, data, key: self.frames.append((rtp, data, key)), self.clock.now)
+
+    def add(self, sequence: int, timestamp: int, data: bytes, marker: bool) -> bool:
+        return self.assembly.add(packet(sequence, timestamp, data, marker))[0]
+
+
+def test_a_frame_is_whole_at_its_marker() -> None:
+    seen = Assembled()
+    seen.add(65535, 10, KEY, False)
+    assert seen.frames == []
+    seen.add(0, 10, b"rest", True)
+    seen.add(1, 20, DELTA, True)
+    assert seen.frames == [(10, KEY + b"rest", True), (20, DELTA, False)]
+
+
+def test_a_gap_filled_late_releases_everything_at_once() -> None:
+    seen = Assembled()
+    seen.add(1, 10, KEY, True)
+    seen.add(3, 30, DELTA, True)
+    seen.add(4, 40, DELTA, True)
+    assert len(seen.frames) == 1
+    seen.add(2, 20, DELTA, True)
+    assert [rtp for rtp, _, _ in seen.frames] == [10, 20, 30, 40]
+    seen.add(2, 20, DELTA, True)
+    assert len(seen.frames) == 4
+
+
+def test_it_starts_at_a_key_frame_and_asks_for_one_not_too_often() -> None:
+    seen = Assembled()
+    assert seen.add(1, 10, DELTA, True) is True
+    assert seen.add(2, 20, DELTA, True) is False
+    seen.clock.t += 0.31
+    assert seen.add(3, 30, DELTA, True) is True
+    seen.add(4, 40, KEY, True)
+    assert seen.frames == [(40, KEY, True)]
+
+
+def test_a_gap_that_stays_asks_for_a_key_frame_and_jumps_to_it() -> None:
+    seen = Assembled()
+    seen.add(0, 0, KEY, True)
+    asks = sum(seen.add(sequence, sequence * 10, DELTA, True) for sequence in range(2, 60))
+    assert asks == 1
+    assert len(seen.frames) == 1
+    seen.add(60, 600, KEY, True)
+    seen.add(61, 610, DELTA, True)
+    assert [rtp for rtp, _, _ in seen.frames] == [0, 600, 610]
+    assert seen.assembly.skipped == 1

@@ -1,0 +1,191 @@
+"""The recipe of the driving world: data, autoencoder, base, rollout, judge, export, each resumable and seeded.
+
+    <out>/train, <out>/held      simulated episodes and their latents        (data, encode)
+    <out>/*.pt                   checkpoints                                 (autoencoder, base, rollout)
+    <out>/weights/*.safetensors  what the card serves, and the judge         (judge, export)
+
+Budgets are iterations, so that a stopped, slow or shared machine gives the same weights as a fast one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import assert_never
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ...models.drive.autoencoder import DriveAutoencoder
+from ...models.drive.transformer import DriveShape, DriveTransformer
+from . import stage_autoencoder, stage_base, stage_judge, stage_rollout
+from .data import generate, open_episodes
+from .export import save_half, save_openings
+from .judge import save_judge
+from .optimise import load_checkpoint
+from .stage_rollout import Ramp
+from .windows import load_latents
+
+SHAPE = DriveShape(width=160, heads=5)
+HELD_SEED = 9001
+LONGER = Ramp(8, 24, 0.6)
+
+
+class Stage(StrEnum):
+    DATA = "data"
+    AUTOENCODER = "autoencoder"
+    ENCODE = "encode"
+    BASE = "base"
+    ROLLOUT = "rollout"
+    JUDGE = "judge"
+    EXPORT = "export"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Budget:
+    """How much of everything; the defaults made the shipped weights."""
+
+    episodes: int = 120
+    held_episodes: int = 24
+    frames: int = 480
+    autoencoder: int = 1600
+    base: int = 1700
+    rollout: int = 700
+    ramp: Ramp = LONGER
+    judge: int = 1200
+    workers: int = 2
+
+
+SMALL = Budget(4, 2, 40, 4, 2, 2, Ramp(10, 12, 0.5), 4, 1)  # minutes become seconds; for tests
+
+
+def run(out: Path, stages: Sequence[Stage], budget: Budget, seed: int, console: Console) -> None:
+    """Run the stages in order, each with a progress bar; a finished or begun stage resumes from its files."""
+    columns = (
+        TextColumn("{task.description:>12}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console) as bars:
+        for stage in stages:
+            _run(out, stage, budget, seed, _Bar(bars, stage))
+
+
+class _Bar:
+    """One stage's progress bar, with the latest figures as a note."""
+
+    def __init__(self, bars: Progress, stage: Stage) -> None:
+        self._bars, self._task = bars, bars.add_task(stage.value, total=None, note="")
+
+    def total(self, total: int) -> None:
+        self._bars.update(self._task, total=total)
+
+    def at(self, done: int, note: str) -> None:
+        self._bars.update(self._task, completed=done, note=note)
+
+    def add(self, more: int) -> None:
+        self._bars.update(self._task, advance=more)
+
+
+def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: _Bar) -> None:
+    match stage:
+        case Stage.DATA:
+            bar.total((budget.episodes + budget.held_episodes) * budget.frames)
+            for name, episodes, data_seed in (
+                ("train", budget.episodes, seed + 11),
+                ("held", budget.held_episodes, HELD_SEED),
+            ):
+                generate(out / name, episodes, budget.frames, data_seed, budget.workers, bar.add)
+        case Stage.AUTOENCODER:
+            bar.total(budget.autoencoder)
+            frames, held = open_episodes(out / "train").frames, open_episodes(out / "held").frames
+            stage_autoencoder.train(
+                frames, held, out / "autoencoder.pt", budget.autoencoder, seed, _note_autoencoder(bar)
+            )
+        case Stage.ENCODE:
+            _encode(out, bar)
+        case Stage.BASE:
+            bar.total(budget.base)
+            data, held_latents = load_latents(out / "train"), load_latents(out / "held")
+            stage_base.train(data, held_latents, SHAPE, out / "base.pt", budget.base, seed, _note_base(bar))
+        case Stage.ROLLOUT:
+            bar.total(budget.rollout)
+            start = _transformer(out / "base.pt")
+            data = load_latents(out / "train")
+            stage_rollout.train(data, start, out / "rollout.pt", budget.rollout, seed, budget.ramp, _note_rollout(bar))
+        case Stage.JUDGE:
+            _judge(out, budget, seed, bar)
+        case Stage.EXPORT:
+            export(out, out / "weights", f"seed {seed}, {budget}")
+        case _:
+            assert_never(stage)
+
+
+def export(out: Path, weights: Path, made_by: str) -> None:
+    """Write transformer, autoencoder and openings as the card reads them."""
+    metadata = {"recipe": "drive-1", "made_by": made_by}
+    last = out / "rollout.pt" if (out / "rollout.pt").exists() else out / "base.pt"
+    save_half(_transformer(last), weights / "transformer.safetensors", metadata)
+    autoencoder = _autoencoder(out)
+    save_half(autoencoder, weights / "autoencoder.safetensors", metadata)
+    save_openings(autoencoder, HELD_SEED, weights / "openings.safetensors")
+
+
+def _encode(out: Path, bar: _Bar) -> None:
+    autoencoder = _autoencoder(out)
+    for name in ("held", "train"):
+        frames = open_episodes(out / name).frames
+        bar.total(frames.shape[0] * frames.shape[1])
+        if not (out / name / "latents.npy").exists():
+            stage_autoencoder.encode_all(autoencoder, frames, out / name / "latents.npy", bar.add)
+
+
+def _judge(out: Path, budget: Budget, seed: int, bar: _Bar) -> None:
+    bar.total(budget.judge)
+    small = budget.judge < 100
+    faded = stage_judge.make_roadless(12 if small else 60, 1 if small else 20, seed + 5)
+    unseen = stage_judge.make_roadless(12 if small else 30, 1 if small else 8, seed + 99)
+    autoencoder, note = _autoencoder(out), lambda step, loss: bar.at(step, f"loss {loss:.3f}")
+    judge = stage_judge.train(open_episodes(out / "train"), faded, autoencoder, budget.judge, seed, note)
+    measured = stage_judge.accuracy(judge, open_episodes(out / "held"), unseen, autoencoder)
+    (out / "weights").mkdir(exist_ok=True)
+    figures = {name: f"{value:.4f}" for name, value in dataclasses.asdict(measured).items()}
+    save_judge(judge, out / "weights" / "judge.safetensors", figures)
+
+
+def _autoencoder(out: Path) -> DriveAutoencoder:
+    model = DriveAutoencoder().to(memory_format=torch.channels_last)
+    model.load_state_dict(load_checkpoint(out / "autoencoder.pt").average)
+    return model.eval().requires_grad_(False)
+
+
+def _transformer(path: Path) -> DriveTransformer:
+    model = DriveTransformer(SHAPE)
+    model.load_state_dict(load_checkpoint(path).average)
+    return model
+
+
+def _note_autoencoder(bar: _Bar) -> Callable[[stage_autoencoder.Report], None]:
+    def note(r: stage_autoencoder.Report) -> None:
+        bar.at(r.iteration, f"loss {r.loss:.4f}" + ("" if r.held_psnr is None else f", held-out {r.held_psnr:.2f} dB"))
+
+    return note
+
+
+def _note_base(bar: _Bar) -> Callable[[stage_base.Report], None]:
+    def note(r: stage_base.Report) -> None:
+        bar.at(r.iteration, f"error {r.loss:.4f}" + ("" if r.held_loss is None else f", held-out {r.held_loss:.4f}"))
+
+    return note
+
+
+def _note_rollout(bar: _Bar) -> Callable[[stage_rollout.Report], None]:
+    def note(r: stage_rollout.Report) -> None:
+        bar.at(r.iteration, f"own {r.own:.4f}, recorded {r.recorded:.4f}, {r.frames} frames end at {r.end_error:.3f}")
+
+    return note

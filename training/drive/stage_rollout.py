@@ -1,0 +1,118 @@
+"""Stage 3: the transformer learns to go on from its own frames.
+
+Sessions start from a few recorded frames and dream on under the recorded keys, looks and innovations. Because
+those determine the world, the simulator's frames stay valid targets for long dreams; the dreams are the
+contexts. A quarter of the rows keeps recorded, damaged contexts.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...models.drive.transformer import DriveTransformer
+from .dream import ONE_STEP, TWO_STEPS, begin
+from .optimise import Rates, averaged_copy, resume, save_checkpoint, update_average
+from .stage_base import FRAMES, TARGETS, optimiser_of, prediction_loss
+from .windows import Latents, Window, sample, target_sigma, with_damage
+
+RATES = Rates(muon=0.01, adam=1e-3, warm_up=20, flat=0.4)
+SESSIONS, RECORDED = 8, 2  # rows of a batch, and how many of them keep recorded contexts
+GIVEN = 4  # recorded frames a dream starts from
+CONTEXT_NOISE, DAMAGED = 0.25, 0.7
+ONES = 0.75
+TWO_STEP_SHARE = 0.25
+WINDOWS_PER_DREAM = 2
+CHECKPOINT_EVERY = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """Dreamed frames grow from `first` to `last` over `share` of the budget."""
+
+    first: int
+    last: int
+    share: float
+
+    def at(self, iteration: int, total: int) -> int:
+        done = min(1.0, iteration / (total * self.share))
+        return round(self.first + (self.last - self.first) * done)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Mean losses since the last report with own and recorded contexts, and how far dreams end from the truth."""
+
+    iteration: int
+    own: float
+    recorded: float
+    frames: int
+    end_error: float
+
+
+def train(
+    data: Latents,
+    start: DriveTransformer,
+    path: Path,
+    total: int,
+    seed: int,
+    ramp: Ramp,
+    report: Callable[[Report], None],
+) -> DriveTransformer:
+    """Train for `total` dreams (resuming from `path`) and return the averaged model."""
+    torch.manual_seed(seed)
+    model = copy.deepcopy(start).requires_grad_(True)
+    average, optimiser = averaged_copy(model), optimiser_of(model, RATES)
+    first = resume(path, model, average, optimiser)
+    rng, g = np.random.default_rng([seed, 7, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
+    seen: list[tuple[float, float, float]] = []
+    for iteration in range(first, total):
+        length = ramp.at(iteration, total)
+        truth = sample(data, SESSIONS, max(GIVEN + length, FRAMES), rng)
+        sigmas = TWO_STEPS if rng.random() < TWO_STEP_SHARE else ONE_STEP
+        context = dreamed(model, truth, sigmas, iteration)
+        context[SESSIONS - RECORDED :] = with_damage(truth.latents_BFNC[SESSIONS - RECORDED :], DAMAGED, g)
+        end_error = float((context - truth.latents_BFNC)[: SESSIONS - RECORDED, -1].square().mean())
+        for place in window_places(truth.latents_BFNC.shape[1], rng):
+            sigma = target_sigma(SESSIONS, TARGETS, ONES, g)
+            loss = prediction_loss(
+                model, context[:, place : place + FRAMES], truth.part(place, FRAMES), sigma, CONTEXT_NOISE, g
+            )
+            loss.mean().backward()
+            optimiser.step(iteration, total)
+            update_average(average, model, 0.985)
+            own, recorded = loss[: SESSIONS - RECORDED].detach().mean(), loss[SESSIONS - RECORDED :].detach().mean()
+            seen.append((float(own), float(recorded), end_error))
+        if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
+            save_checkpoint(path, iteration + 1, model, average, optimiser)
+            means = np.mean(seen, 0)
+            report(Report(iteration + 1, float(means[0]), float(means[1]), length, float(means[2])))
+            seen.clear()
+    return average
+
+
+def window_places(frames: int, rng: np.random.Generator) -> list[int]:
+    """First frames of the windows trained on: spread over the dream, jittered."""
+    room = frames - FRAMES
+    if room < TARGETS // 2:
+        return [int(rng.integers(room + 1))]
+    edges = np.linspace(0, room + 1, WINDOWS_PER_DREAM + 1)
+    return [int(rng.integers(int(a), max(int(a) + 1, int(b)))) for a, b in pairwise(edges)]
+
+
+@torch.no_grad()
+def dreamed(model: DriveTransformer, truth: Window, sigmas: tuple[float, ...], seed: int) -> Tensor:
+    """The window's first GIVEN frames, then the model's own [B, F, N, C]."""
+    latents = truth.latents_BFNC
+    dream = begin(model, latents[:, 0], truth.cond_at(0), sigmas, seed)
+    for frame in range(1, GIVEN):
+        dream.observe(latents[:, frame], truth.cond_at(frame))
+    own = [dream.next(truth.cond_at(frame)) for frame in range(GIVEN, latents.shape[1])]
+    return torch.cat([latents[:, :GIVEN], torch.stack(own, 1)], 1)
