@@ -71,12 +71,14 @@ def run(
 
 
 @torch.no_grad()
-def pipeline(transformer: Any, vae: Any, prompt: Tensor, seed: int, steps: int, chunks: int) -> Tensor:
+def pipeline(
+    transformer: Any, vae: Any, prompt: Tensor, seed: int, steps: int, chunks: int, rows: int, columns: int
+) -> Tensor:
     """Latents [1, F, C, H, W] of diffusers' pipeline from the same noise; nothing is forgotten, so few chunks."""
     made = AnyFlowFARPipeline(None, None, transformer, vae, FlowMapEulerDiscreteScheduler(shift=5.0))
     made.set_progress_bar_config(disable=True)
     partition = [1] + [3] * (chunks - 1)
-    channels, rows, columns = transformer.config.in_channels, 8, 16
+    channels = transformer.config.in_channels
     start = torch.cat([noise(seed, n, (frames, channels, rows, columns)) for n, frames in enumerate(partition)])
     out: Tensor = made(
         prompt_embeds=prompt, height=rows * 8, width=columns * 8, num_frames=4 * sum(partition) - 3,

@@ -24,6 +24,7 @@ def anyflow_trials(spec: AnyFlowSpec) -> tuple[Trial, ...]:
     """Rungs run on drawn weights alone; published sizes have none here."""
     if not spec.random:
         return ()
+    spec = replace(spec, rows=4, columns=8)
     forgetful = replace(spec, history=4)
     return (
         Trial(Rung.C0, "transformer: cached pass against one masked pass over all chunks", 2e-5, _masked),
@@ -88,7 +89,9 @@ def _pipeline(spec: AnyFlowSpec) -> Iterator[Pair]:
     networks = _networks(spec)
     with torch.no_grad():
         prompt = golden.encode(networks.text_encoder, "a cat", spec.text_length)
-    reference = golden.pipeline(networks.transformer, networks.vae, prompt, SEED, 4, 4)[0].numpy()
+    reference = golden.pipeline(networks.transformer, networks.vae, prompt, SEED, 4, 4, spec.rows, spec.columns)[
+        0
+    ].numpy()
     first = 0
     for chunk, ours in enumerate(latents):
         yield Pair(chunk, "rollout", "latent", ours, reference[first : first + len(ours)])
