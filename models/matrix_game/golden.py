@@ -159,7 +159,7 @@ def _time(x: Tensor, sizes: Sizes) -> Tensor:
 
 
 def _turned(x: Tensor, angles: Tensor) -> Tensor:
-    z = torch.view_as_complex(x.double().unflatten(-1, (-1, 2)).contiguous())
+    z = torch.view_as_complex(x.double().reshape(*x.shape[:-1], -1, 2))
     return torch.view_as_real(z * torch.polar(torch.ones_like(angles), angles)).flatten(-2).float()
 
 
@@ -176,7 +176,7 @@ def _unit(x: Tensor) -> Tensor:
 
 
 def _heads(x: Tensor, heads: int) -> Tensor:
-    return x.unflatten(-1, (heads, -1))
+    return x.reshape(*x.shape[:-1], heads, -1)
 
 
 def noise(seed: int, chunk: int, step: int, shape: tuple[int, ...]) -> Tensor:
