@@ -24,6 +24,7 @@ from .toy.loop import ToyLoop
 from .toy.parity import toy_trials
 from .toy.runtime import ToyRuntime
 from .wan.family import FAMILY as WAN
+from .waypoint.family import FAMILY as WAYPOINT
 
 
 class UnknownCard(LookupError):
@@ -63,7 +64,7 @@ _CARDS: Mapping[str, _Entry] = {
     "toy": _Entry(toy_card, _load_toy, toy_trials),
     "drive": _Entry(lambda _toy: drive_card(), _load_drive, _drive_trials),
 }
-_FAMILIES: tuple[Family, ...] = (WAN, ANYFLOW, MATRIX_GAME)
+_FAMILIES: tuple[Family, ...] = (WAN, ANYFLOW, MATRIX_GAME, WAYPOINT)
 _FAMILY_OF: Mapping[str, tuple[Family, ModelCard]] = {
     card.name: (family, card) for family in _FAMILIES for card in family.cards
 }

@@ -31,7 +31,7 @@ def anyflow_trials(spec: AnyFlowSpec) -> tuple[Trial, ...]:
         Trial(Rung.C0, "vae: streamed frames against a whole decode", 0.0, lambda: _decoder(spec)),
         Trial(Rung.C1, "rollout: 4 chunks against AnyFlowFARPipeline", 1e-6, lambda: _pipeline(spec)),
         Trial(Rung.C1, "rollout: 7 chunks, 3 forgotten, prompt switch, golden", 1e-6, lambda: _golden(forgetful)),
-        interleave_trial(anyflow_card(spec), lambda: loaded(forgetful), seeds=1, sessions=2, chunks=5),
+        interleave_trial(anyflow_card(spec), lambda: loaded(forgetful), seeds=1, sessions=2, chunks=3),
     )  # fmt: skip
 
 

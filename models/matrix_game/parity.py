@@ -35,7 +35,7 @@ def matrix_game_trials(spec: MatrixGameSpec) -> tuple[Trial, ...]:
         Trial(Rung.C1, f"rollout, {mode}: {CHUNKS} chunks under a window of {made.local} frames", 2e-5, _rollout(made))
         for mode, made in _MODES.items()
     ]
-    gate = interleave_trial(matrix_game_card(spec), lambda: loaded(_SMALL), seeds=1, sessions=3, chunks=4)
+    gate = interleave_trial(matrix_game_card(spec), lambda: loaded(_SMALL), seeds=1, sessions=2, chunks=3)
     return (passes, *rollouts, gate)
 
 

@@ -1,4 +1,4 @@
-"""AnyFlow and Matrix-Game climb their ladders: every rung at its figure, bit-equal where it can be."""
+"""AnyFlow, Matrix-Game and Waypoint climb their ladders: every rung at its figure, bit-equal where it can be."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from worldroom.models import catalog
 from worldroom.models.parity.ladder import Trial, judge
 
 torch.set_num_threads(1)
-CARDS = ("anyflow-tiny-random", "matrix-game-tiny-random")
+CARDS = ("anyflow-tiny-random", "matrix-game-tiny-random", "waypoint-tiny-random")
 TRIALS = [(name, trial) for name in CARDS for trial in catalog.trials(name)]
 
 
