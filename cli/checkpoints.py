@@ -53,7 +53,10 @@ def pull(
     manifest = _manifest(name)
     folder = into or default_checkpoint(name)
     folder.mkdir(parents=True, exist_ok=True)
-    say = (lambda line: typer.echo(line, err=True)) if as_json else typer.echo
+
+    def say(line: str) -> None:
+        typer.echo(line, err=as_json)
+
     say(f"licence of the weights: {manifest.licence}")
     try:
         record = pull_files(manifest, folder, Hub(endpoint), say)

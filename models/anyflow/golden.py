@@ -29,7 +29,7 @@ def noise(seed: int, chunk: int, shape: tuple[int, ...]) -> Tensor:
 def encode(text_encoder: Any, text: str, length: int) -> Tensor:
     ids = [*(byte + 3 for byte in text.encode()[: length - 1]), 1]
     padded = torch.tensor([ids + [0] * (length - len(ids))])
-    hidden = text_encoder(padded, (torch.arange(length) < len(ids)).long()[None]).last_hidden_state.clone()
+    hidden: Tensor = text_encoder(padded, (torch.arange(length) < len(ids)).long()[None]).last_hidden_state.clone()
     hidden[:, len(ids) :] = 0
     return hidden
 

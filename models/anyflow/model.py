@@ -122,7 +122,7 @@ def load(spec: AnyFlowSpec, root: Path, dtype: torch.dtype) -> Networks:
     text_encoder = UMT5EncoderModel.from_pretrained(root / "text_encoder", dtype=dtype)
     if spec.random:
         return Networks(spec, _ready(transformer), _ready(vae), _ready(text_encoder), _bytes_of(spec))
-    words = AutoTokenizer.from_pretrained(root / "tokenizer")  # type: ignore[no-untyped-call]
+    words = AutoTokenizer.from_pretrained(root / "tokenizer")
 
     def tokenize(text: str) -> list[int]:
         clean = " ".join(text.split())
@@ -140,7 +140,8 @@ def build(spec: AnyFlowSpec, component: str) -> torch.nn.Module:
         case "vae":
             return _vae(spec)
         case "text_encoder":
-            return UMT5EncoderModel(_text_config(spec))
+            text_encoder: torch.nn.Module = UMT5EncoderModel(_text_config(spec))
+            return text_encoder
         case _:
             raise LookupError(f"AnyFlow has no component '{component}'")
 

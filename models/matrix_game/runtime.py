@@ -62,11 +62,10 @@ class MatrixGameRuntime:
     def allocate(self, slots: int) -> None:
         s = self._spec
         action = (s.action_heads, s.action_width // s.action_heads)
-        ring, new = (slots, 2), lambda *shape: torch.zeros(shape, dtype=self._dtype, device=self._device)
-        self._main = new(*ring, s.layers, 2, s.chunk * s.tokens, s.heads, s.dim // s.heads)
         mouse_layers = s.action_layers if s.mouse else 0
-        self._mouse = new(*ring, mouse_layers, 2, s.chunk, s.tokens, *action)
-        self._keyboard = new(*ring, s.action_layers, 2, s.chunk, *action)
+        self._main = self._new(slots, 2, s.layers, 2, s.chunk * s.tokens, s.heads, s.dim // s.heads)
+        self._mouse = self._new(slots, 2, mouse_layers, 2, s.chunk, s.tokens, *action)
+        self._keyboard = self._new(slots, 2, s.action_layers, 2, s.chunk, *action)
 
     @torch.inference_mode()
     def execute(
@@ -100,6 +99,9 @@ class MatrixGameRuntime:
             case _:
                 raise ValueError(f"Matrix-Game has no step '{kind}'")
         return [(row, CacheView(slot, (0,), 1)) for slot in range(count)]
+
+    def _new(self, *shape: int) -> Tensor:
+        return torch.zeros(shape, dtype=self._dtype, device=self._device)
 
     def _one(self, kind: StepKind, row: MatrixGameRow, view: CacheView | None) -> MatrixGameResult:
         match row:

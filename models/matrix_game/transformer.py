@@ -93,7 +93,7 @@ class ActionModule(nn.Module):
         self, x_TM: Tensor, actions: Actions, turn: Rotation, past: LayerKV | None
     ) -> tuple[Tensor, tuple[Tensor, Tensor] | None, tuple[Tensor, Tensor]]:
         """Features with both added, fresh mouse and keyboard keys and values."""
-        x_FSM = x_TM.unflatten(0, (self._spec.chunk, -1))
+        x_FSM = x_TM.reshape(self._spec.chunk, -1, x_TM.shape[-1])
         mouse = None
         if actions.mouse_A2 is not None:
             y, mouse = self._mouse(x_FSM, _windows(actions.mouse_A2, len(x_FSM)), turn, past)
@@ -169,7 +169,10 @@ class MatrixGameTransformer(nn.Module):
     def image_kv(self, image_II: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of the opening picture's tokens for every layer."""
         tokens = self.img_emb.proj(image_II.to(self.patch_embedding.weight.dtype))
-        return [block.cross_attn.keys_and_values(tokens) for block in self.blocks]
+        return [block.cross_attn.keys_and_values(tokens) for block in self._layers()]
+
+    def _layers(self) -> list[Block]:
+        return [block for block in self.blocks if isinstance(block, Block)]
 
     def forward(
         self,
@@ -190,7 +193,7 @@ class MatrixGameTransformer(nn.Module):
         turn = rotation(spec.dim // spec.heads, spec.rows // 2, spec.columns // 2, first_frame, spec.chunk, device)
         time_turn = _time_rotation(spec, first_frame, device)
         fresh = []
-        for layer, block in enumerate(self.blocks):
+        for layer, block in enumerate(self._layers()):
             e = (block.modulation[0] + e_6M).unbind(0)
             before = None if past is None else past[layer]
             y = _norm(x) * (1 + e[1]) + e[0]

@@ -34,7 +34,9 @@ class DrawnVision:
 
     def tokens(self, picture_3HW: Tensor) -> Tensor:
         small = F.adaptive_avg_pool2d(picture_3HW.float(), (4, 4 * self._count))
-        return small.unflatten(2, (self._count, 4)).permute(2, 0, 1, 3).flatten(1) @ self._matrix.to(small.device)
+        patches = small.reshape(3, 4, self._count, 4).permute(2, 0, 1, 3).flatten(1)
+        tokens: Tensor = patches @ self._matrix.to(small.device)
+        return tokens
 
 
 class ClipVision:
@@ -63,7 +65,7 @@ class ClipVision:
 def colours(text: str) -> NDArray[np.float32]:
     """Sky and ground [2, 3] in [0, 1] from a hash of the text: equal texts, equal openings, no more is promised."""
     values = np.frombuffer(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:6], np.uint8)
-    return (0.2 + 0.7 * values.astype(np.float32) / 255).reshape(2, 3)
+    return (0.2 + 0.7 * values / 255).astype(np.float32).reshape(2, 3)
 
 
 def drawn_opening(spec: MatrixGameSpec, palette: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -76,4 +78,5 @@ def drawn_opening(spec: MatrixGameSpec, palette: NDArray[np.float32]) -> NDArray
     ground = palette[1] * (0.5 + 0.5 * depth)
     path = (np.abs(x - width / 2) < 0.02 * width + 0.25 * width * depth[..., 0])[..., None]
     picture = np.where(y[..., None] < horizon, sky, np.where(path, ground * 0.6 + 0.3, ground))
-    return (np.clip(picture, 0, 1) * 255).astype(np.uint8)
+    drawn: NDArray[np.uint8] = (np.clip(picture, 0, 1) * 255).astype(np.uint8)
+    return drawn

@@ -79,4 +79,5 @@ def _clip() -> "nn.Module":
         hidden_size=1280, intermediate_size=5120, num_hidden_layers=32, num_attention_heads=16, image_size=224,
         patch_size=14, hidden_act="gelu",
     )  # fmt: skip
-    return CLIPVisionModel(config)
+    model: nn.Module = CLIPVisionModel(config)
+    return model

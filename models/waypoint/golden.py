@@ -32,14 +32,15 @@ class Sizes:
 
 def rollout(w: Weights, sizes: Sizes, controls: Sequence[Tensor], prompts: Sequence[Tensor], seed: int) -> list[Tensor]:
     """Clean latents [T, C] of every frame, one control vector and one prompt each."""
-    levels, made = (1.0, 0.861, 0.729, 0.3205, 0.0), []
+    levels = (1.0, 0.861, 0.729, 0.3205, 0.0)
+    made: list[Tensor] = []
     channels = w["read.weight"].shape[1]
     for frame in range(len(controls)):
         x = noise(seed, frame, (sizes.rows * sizes.columns, channels))
         for level, lower in pairwise(levels):
             stack = torch.stack([*made, x])
             velocity = whole(w, sizes, stack, level, controls[: frame + 1], prompts[: frame + 1])
-            x = x + np.float32(lower - level) * velocity
+            x = x + velocity * (lower - level)
         made.append(x)
     return made
 

@@ -34,9 +34,8 @@ class Layer(nn.Module):
         self.up, self.down = nn.Linear(m, 4 * m), nn.Linear(4 * m, m)
         self.modulation = nn.Linear(m, 6 * m)
         self.control = nn.Sequential(nn.Linear(BUTTONS + 3, m), nn.SiLU(), nn.Linear(m, m)) if fuses else None
-        self.ask, self.answer = (
-            (nn.Linear(m, spec.prompt_width), nn.Linear(spec.prompt_width, m)) if fuses else (None, None)
-        )
+        self.ask = nn.Linear(m, spec.prompt_width) if fuses else None
+        self.answer = nn.Linear(spec.prompt_width, m) if fuses else None
 
 
 class WaypointTransformer(nn.Module):
@@ -59,7 +58,8 @@ class WaypointTransformer(nn.Module):
         e = self.noise(_waves(sigma, x_TC.device).to(h.dtype))
         angles = rotary_angles(spec, frame, x_TC.device)
         fresh: list[KV] = []
-        for layer, before in zip(self.layers, past, strict=True):
+        layers = [layer for layer in self.layers if isinstance(layer, Layer)]
+        for layer, before in zip(layers, past, strict=True):
             m = layer.modulation(e).chunk(6)
             y = _unit(h) * (1 + m[1]) + m[0]
             heads = (-1, spec.head_width)
@@ -67,7 +67,7 @@ class WaypointTransformer(nn.Module):
             k, v = rotate(_unit(layer.k(y).unflatten(-1, heads)), angles), layer.v(y).unflatten(-1, heads)
             seen = (k, v) if before is None else (torch.cat((before[0], k)), torch.cat((before[1], v)))
             h = h + m[2] * layer.o(_grouped(q, *seen))
-            if layer.control is not None:
+            if layer.control is not None and layer.ask is not None and layer.answer is not None:
                 h = h + layer.control(steering.control_C)
                 shares = (layer.ask(_unit(h)) @ steering.prompt_PW.T / spec.prompt_width**0.5).softmax(-1)
                 h = h + layer.answer(shares @ steering.prompt_PW)
