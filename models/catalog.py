@@ -17,7 +17,6 @@ from .contract.recipe import RuntimeChoice
 from .drive.card import WEIGHTS, drive_card
 from .family import Family
 from .matrix_game.family import FAMILY as MATRIX_GAME
-from .parity.interleave import interleave_trial
 from .parity.ladder import Trial
 from .toy.card import ToySpec, toy_card
 from .toy.loop import ToyLoop
@@ -57,7 +56,9 @@ def _load_drive(_made: ModelCard, choice: RuntimeChoice | None, _toy: ToySpec) -
 
 
 def _drive_trials() -> tuple[Trial, ...]:
-    return (interleave_trial(drive_card(), lambda: load("drive")),)
+    from .drive.parity import drive_trials
+
+    return drive_trials()
 
 
 _CARDS: Mapping[str, _Entry] = {
