@@ -1,5 +1,6 @@
 """AnyFlow as the catalog sees it. Diffusers and torch are imported when a card is loaded or climbed."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..checkpoints.manifest import Manifest
@@ -8,7 +9,7 @@ from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..family import Family
-from ..parity.ladder import Missing, Trial
+from ..parity.ladder import Missing, Pair, Rung, Trial
 from . import account
 from .card import SPECS, anyflow_card
 from .weights import manifest
@@ -26,10 +27,16 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
 
 
 def _trials(card: ModelCard) -> tuple[Trial, ...]:
+    """Without diffusers one rung stands for all: it is skipped and says why."""
     try:
         from .parity import anyflow_trials
     except ImportError as error:
-        raise Missing(f"diffusers is not installed ({error})") from error
+        reason = f"diffusers is not installed ({error})"
+
+        def missing() -> Iterator[Pair]:
+            raise Missing(reason)
+
+        return (Trial(Rung.C1, "rollout against AnyFlowFARPipeline", 0.0, missing),)
 
     return anyflow_trials(SPECS[card.name])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from worldroom.models import catalog
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
@@ -95,3 +96,8 @@ def test_the_command_prints_every_rung_and_knows_its_cards(tmp_path: Path) -> No
     assert [verdict["rung"] for verdict in report["verdicts"]] == ["C1", "interleave"]
     done = subprocess.run([command, "parity", "tyo"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and "did you mean 'toy'?" in done.stderr
+
+
+def test_every_card_that_runs_here_has_a_ladder_with_a_rollout() -> None:
+    local = ["toy", "drive", *(name for name in catalog.names() if "tiny" in name)]
+    assert [name for name in local if Rung.C1 not in {trial.rung for trial in catalog.trials(name)}] == []
