@@ -54,12 +54,12 @@ def wan_t2v() -> WanSpec:
     return WanSpec("wan-t2v-1.3b", "Wan 2.1 T2V 1.3B (clips)", SHAPE_1B, VaeSizes(), Clip())
 
 
-TINY_SHAPE = WanShape(dim=48, heads=4, layers=2, ffn=96, text_dim=32, text_length=8, freq_dim=32, rows=8, columns=12)
-TINY_VAE = VaeSizes(width=8, multipliers=(1, 2, 2, 2), blocks=1)
+TINY_SHAPE = WanShape(dim=48, heads=4, layers=2, ffn=96, text_dim=32, text_length=8, freq_dim=32, rows=6, columns=8)
+TINY_VAE = VaeSizes(width=4, multipliers=(1, 2, 2, 2), blocks=1)
 
 
 def tiny() -> WanSpec:
-    """LongLive's rollout on a drawn network of 96 x 64 pixels."""
+    """LongLive's rollout on a drawn network of 64 x 48 pixels."""
     return replace(
         longlive(),
         name="wan-tiny-random",
@@ -67,7 +67,7 @@ def tiny() -> WanSpec:
         shape=TINY_SHAPE,
         vae=TINY_VAE,
         tiny_widths=(16, 12, 8, 8),
-        scale=4,
+        scale=8,
         random=True,
         lora_rank=0,
     )

@@ -59,7 +59,18 @@ class CausalConv3d(nn.Conv3d):
 
     def plain(self, x: Tensor) -> Tensor:
         edge = self._edge
+        if x.device.type == "cpu" and self._past:
+            return self._by_pictures(x)
         return F.conv3d(x, self.weight, self.bias, self.stride, (0, edge, edge))
+
+
+    def _by_pictures(self, x: Tensor) -> Tensor:
+        """The same sums as one 2-d convolution over stacked frames: several times faster on a CPU."""
+        taps, frames, stride = self.kernel_size[0], x.shape[2] - self._past, self.stride[0]
+        pictures = x.transpose(1, 2)
+        stacked = torch.cat([pictures[:, tap : tap + frames : stride] for tap in range(taps)], 2)
+        weight = self.weight.transpose(1, 2).flatten(1, 2)
+        return _video(F.conv2d(stacked.flatten(0, 1), weight, self.bias, padding=self._edge), x.shape[0])
 
 
 class RMSNorm(nn.Module):
