@@ -19,7 +19,7 @@ from .costs import Costs
 from .dispatch import Dispatcher
 from .drive import Scope
 from .encode import H264Encoder
-from .live import Live
+from .live import Live, Phase
 from .pools import FeatureCache
 from .scheduler import Rules
 from .served import ServedCard
@@ -84,7 +84,13 @@ class Engine:
         live = Live(command, served, self._shared, events, self._gone)
         self._lives[command.session] = live
         self._waiting.admitted(command.session)
-        await live.start()
+        try:
+            await live.start()
+        except BaseException:
+            self._close(live)
+            raise
+        if live.phase is Phase.CLOSED:
+            return api.Refused(command.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
         loaded = served.loaded
         return api.Opened(command.session, served.info(), loaded.weights, live.steps, str(loaded.choice.precision))
 
@@ -124,7 +130,8 @@ class Engine:
     # ---- commands --------------------------------------------------------------------------------------------------
 
     def _obey(self) -> None:
-        while self._commands:
+        """Carry out what was posted until now; answers to what that causes come after everything else had a turn."""
+        for _ in range(len(self._commands)):
             command = self._commands.popleft()
             live = self._lives.get(command.session)
             if live is None:
@@ -133,11 +140,14 @@ class Engine:
                 self._close(live)
             else:
                 live.obey(command)
+        if self._commands:
+            asyncio.get_running_loop().call_soon(self._obey)
 
     def _close(self, live: Live) -> None:
-        del self._lives[live.session]
-        self._going.add(live)
-        live.close()
+        if self._lives.get(live.session) is live:
+            del self._lives[live.session]
+            self._going.add(live)
+            live.close()
 
     def _gone(self, live: Live) -> None:
         self._going.discard(live)
@@ -191,7 +201,7 @@ class Engine:
             device=self._device.name,
             sessions=len(mine),
             sessions_max=self._sessions_max(served),
-            share_used=sum(self._share(live) for live in mine),
+            share_used=sum((self._share(live) for live in mine), 0.0),
             share_max=self._spec.share_cap,
             price_us=round(served.chunk_price(served.default_steps) * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,

@@ -20,7 +20,7 @@ CREEP = 0.25
 class Margin:
     """Safety before a deadline: widened by late chunks, narrowed slowly by punctual ones (additive both ways)."""
 
-    low: float = 0.0015
+    low: float = 0.001
     high: float = 0.003
     value: float = 0.002
 

@@ -70,6 +70,7 @@ class Show:
         self._frames = 0
         self._encoder: H264Encoder | None = None
         self._task: asyncio.Task[None] | None = None
+        self._closed = False
         self.dropped = 0
         self.superseded = 0
 
@@ -84,8 +85,11 @@ class Show:
 
     async def open(self, encoder: Callable[[], H264Encoder]) -> None:
         loop = asyncio.get_running_loop()
-        self._encoder = await loop.run_in_executor(self._threads, encoder)
-        self._task = loop.create_task(self._run(self._encoder))
+        made = await loop.run_in_executor(self._threads, encoder)
+        if self._closed:
+            return
+        self._encoder = made
+        self._task = loop.create_task(self._run(made))
         self._task.add_done_callback(self._ended)
 
     def push(self, shots: list[Shot]) -> None:
@@ -112,6 +116,7 @@ class Show:
             self._encoder.set_bitrate(kbps)
 
     async def close(self) -> None:
+        self._closed = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 class EngineSpec:
     """`slots`: sessions per card. `share_cap`: part of the device that guaranteed classes may fill.
 
-    `max_rows`: rows of one batch. `ageing`: seconds after which background work competes with everyone. `kbps`: video
-    rate to start with; `kbps_max` is the ceiling of `SetBitrate`. `seed` draws between equals.
+    `max_rows`: rows of one batch. `ageing`: seconds after which background work competes with everyone. `margin_*`:
+    bounds of the safety before a deadline, in seconds. `kbps`: video rate to start with; `kbps_max` is the ceiling of
+    `SetBitrate`. `seed` draws between equals.
     """
 
     slots: int = 4
@@ -16,7 +17,7 @@ class EngineSpec:
     share_cap: float = 0.9
     max_rows: int = 4
     ageing: float = 2.0
-    margin_low: float = 0.0015
+    margin_low: float = 0.001
     margin_high: float = 0.003
     retry_after: float = 3.0
     kbps: int = 2500

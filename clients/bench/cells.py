@@ -15,7 +15,8 @@ import msgspec
 from ...rtc.wire import Receipt, Role
 from ..python.latency import LatencyLog, Spread, spread
 from ..python.measure import Observation, press_at_random, run_join
-from ..python.room import RoomClient, RoomFrame, join
+from ..python.pictures import RoomFrame
+from ..python.room import RoomClient, join
 
 SETTLE_S = 1.0
 VIEWERS = (0, 1, 2, 4, 8)
@@ -65,10 +66,14 @@ class FanoutCell(msgspec.Struct, frozen=True):
 
 
 class JoinCell(msgspec.Struct, frozen=True):
-    """Join called to first picture decoded, in ms: into a running room, and into a room that did not exist."""
+    """Join called to first picture decoded, in ms: into a running room, and into a room that did not exist.
+
+    `refusals`: how often the server had no place at first; the waiting for one is part of the times.
+    """
 
     running_room_ms: Spread
     fresh_room_ms: Spread
+    refusals: int
 
 
 class DriveCell(msgspec.Struct, frozen=True):
@@ -96,7 +101,7 @@ async def measure_latency(base: str, seconds: float, dice: random.Random) -> Lat
                 samples.append(receipt)
 
         await asyncio.sleep(SETTLE_S)
-        room.on_joined = take
+        room.pictures.on_joined = take
         await _press(room, seconds, dice)
         assert room.welcome is not None
         fps = room.welcome.fps
@@ -146,7 +151,7 @@ async def _point(
             encode_us.append(frame.receipt.encode_us)
 
     if viewers:
-        viewers[0].on_joined = take
+        viewers[0].pictures.on_joined = take
     began, cpu = time.monotonic(), await _cpu_seconds(http)
     await asyncio.sleep(seconds)
     took, used = time.monotonic() - began, await _cpu_seconds(http) - cpu
@@ -177,7 +182,8 @@ def _fanout_cell(points: tuple[FanoutPoint, ...], encode_us: list[int]) -> Fanou
 
 async def measure_join(base: str, dice: random.Random) -> JoinCell:
     """Viewers join a running room, then rooms that nobody has opened yet."""
-    running, fresh = [], []
+    running: list[tuple[float, int]] = []
+    fresh: list[tuple[float, int]] = []
     async with join(f"{base}/r/join", loopback=True, decode=False):
         await asyncio.sleep(SETTLE_S)
         for _ in range(JOINS):
@@ -186,7 +192,11 @@ async def measure_join(base: str, dice: random.Random) -> JoinCell:
     for number in range(FRESH_ROOMS):
         await asyncio.sleep(dice.uniform(0.05, 0.25))
         fresh.append(await _time_to_picture(f"{base}/r/fresh-{number}", None))
-    return JoinCell(spread(running), spread(fresh))
+    return JoinCell(
+        running_room_ms=spread([taken for taken, _ in running]),
+        fresh_room_ms=spread([taken for taken, _ in fresh]),
+        refusals=sum(refusals for _, refusals in running + fresh),
+    )
 
 
 async def measure_drive(base: str, seconds: float, seed: int) -> DriveCell:
@@ -222,11 +232,12 @@ async def _press(room: RoomClient, seconds: float, dice: random.Random) -> None:
     await press_at_random(room, Observation(), keys, seconds, dice)
 
 
-async def _time_to_picture(url: str, role: Role | None) -> float:
+async def _time_to_picture(url: str, role: Role | None) -> tuple[float, int]:
+    """Milliseconds, and how often the server refused before."""
     began = time.monotonic()
     async with join(url, role=role, loopback=True) as room:
         async for frame in room.frames():
-            return (frame.decoded_at - began) * 1000
+            return (frame.decoded_at - began) * 1000, room.counts.refusals
     raise ConnectionError("the room ended before its first picture")
 
 

@@ -100,7 +100,8 @@ def table(report: BenchReport) -> Group:
             _add_latency(view, cell)
     if report.join is not None:
         _add(view, "join", "running room: join to first picture, ms", report.join.running_room_ms, "p95 <= 500")
-        _add(view, "", "fresh room: join to first picture, ms", report.join.fresh_room_ms, "p95 <= 500")
+        fresh = f"fresh room: the same, ms ({report.join.refusals} refusals)"
+        _add(view, "", fresh, report.join.fresh_room_ms, "p95 <= 500")
     if (drive := report.drive) is not None:
         _add(view, "drive", f"{drive.fps:g} fps, frame interval, ms", drive.interval_ms, "24 fps, p99 within 25 %")
         _add(view, "", "motion to photon (Python client), ms", drive.motion_to_photon_ms, "p50 <= 60, p95 <= 100")
@@ -124,8 +125,8 @@ def _add_latency(view: Table, cell: LatencyCell) -> None:
 
 def _fanout_table(cell: FanoutCell) -> Table:
     title = (
-        f"fan-out: a further viewer costs {cell.each_more_ms:g} ms CPU a frame, "
-        f"{cell.share:.1%} of encode + send (should be <= 10 %)"
+        f"fan-out: a further viewer costs {cell.each_more_ms:.2f} ms of CPU a frame: {cell.share:.1%} of encode + send "
+        f"(should be <= 10 %), {cell.share_of_first:.1%} of all that the first one brings"
     )
     view = Table(title=title)
     for heading in ("viewers", "CPU, % of a core", "CPU, ms a frame", "driver's fps", "driver's interval p99, ms"):

@@ -15,8 +15,9 @@ from ...rtc.wire import Role
 from .latency import LatencyLog, Spread
 from .link import NoServer, RoomRefused
 from .markers import read
+from .pictures import RoomFrame
 from .recorder import Recorder
-from .room import RoomClient, RoomFrame, join
+from .room import RoomClient, join
 
 PATIENCE_S = 15.0
 FIRST_FRAME_TIMEOUT_S = 15.0
@@ -100,10 +101,10 @@ async def _stay(room: RoomClient, seconds: float, out_mp4: Path | None, drive: b
     welcome = room.welcome
     assert welcome is not None
     seen = Observation()
-    room.on_joined = seen.joined
+    room.pictures.on_joined = seen.joined
     recorder = Recorder(out_mp4, welcome.fps) if out_mp4 is not None else None
     if recorder is not None:
-        room.tap_frame = recorder.frame
+        room.pictures.tap_frame = recorder.frame
     reading = asyncio.create_task(_read(room))
     try:
         await _first_frame(room)
@@ -117,7 +118,7 @@ async def _stay(room: RoomClient, seconds: float, out_mp4: Path | None, drive: b
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-        room.tap_frame = None
+        room.pictures.tap_frame = None
         if recorder is not None:
             recorder.close()
     assert room.latency.first_frame is not None
@@ -126,13 +127,13 @@ async def _stay(room: RoomClient, seconds: float, out_mp4: Path | None, drive: b
         session=welcome.session,
         role=welcome.role,
         seconds=round(stayed, 3),
-        frames=room.counts.frames,
+        frames=room.pictures.counts.frames,
         fps=round(frames / stayed, 2),
         first_frame_ms=round((room.latency.first_frame - room.started_at) * 1000, 1),
         interval_ms=room.latency.intervals,
         motion_to_photon_ms=room.latency.photon,
-        pixel_motion_to_photon_ms=seen.pixels.photon if seen.marked * 2 > room.counts.frames else None,
-        receipts=room.counts.receipts,
+        pixel_motion_to_photon_ms=seen.pixels.photon if seen.marked * 2 > room.pictures.counts.frames else None,
+        receipts=room.pictures.counts.receipts,
         dropped=seen.dropped,
         reconnects=room.counts.reconnects,
         recorded=str(out_mp4) if out_mp4 is not None else None,

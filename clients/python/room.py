@@ -6,13 +6,10 @@ Reconnects by itself with its token, honouring Retry-After with jitter. All time
 import asyncio
 import random
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
-
-import av
 
 from ...rtc.wire import (
     Accepted,
@@ -34,10 +31,8 @@ from ...rtc.wire import (
 from .latency import LatencyLog
 from .link import Link, NoServer, Place, RoomRefused
 from .pad import Pad
+from .pictures import Pictures, RoomFrame
 
-FRAMES_KEPT = 8
-RECEIPTS_KEPT = 64
-UNJOINED_MAX = 8
 PING_INTERVAL = 1.0
 SILENCE_TIMEOUT = 4.0
 REPEAT_INTERVAL = 0.04
@@ -46,29 +41,15 @@ RETRY_FIRST = 0.25
 RETRY_MAX = 8.0
 
 T = TypeVar("T")
-FrameTap = Callable[[int, bytes, bool], None]
-
-
-@dataclass(frozen=True, slots=True)
-class RoomFrame:
-    """One decoded frame. `receipt` is None where it was lost on its unreliable channel."""
-
-    rtp: int
-    picture: av.VideoFrame | None
-    receipt: Receipt | None
-    decoded_at: float
 
 
 @dataclass(slots=True)
 class RoomCounts:
-    """What this participant saw and lost."""
+    """What happened to this participant besides pictures."""
 
-    frames: int = 0
-    receipts: int = 0
-    dropped: int = 0
-    undecodable: int = 0
     problems: int = 0
     reconnects: int = 0
+    refusals: int = 0
 
 
 class RoomClient:
@@ -78,35 +59,32 @@ class RoomClient:
         self._place = Place.of(url)
         self._role = role
         self._loopback = loopback
-        self._decode = decode
         self._patience = patience
         self._dice = random.Random(seed)
         self._link: Link | None = None
-        self._decoder: av.VideoCodecContext | None = None
         self._token: str | None = None
         self._pad = Pad()
         self._repeats = 0
         self._ids = 0
         self._answers: dict[int, asyncio.Future[None]] = {}
         self._applied: dict[int, asyncio.Future[int]] = {}
-        self._unjoined: deque[RoomFrame] = deque()
-        self._receipts: dict[int, Receipt] = {}
-        self._frames: asyncio.Queue[RoomFrame | None] = asyncio.Queue(FRAMES_KEPT)
         self._tasks: list[asyncio.Task[None]] = []
         self.counts = RoomCounts()
         self.latency = LatencyLog()
+        self.pictures = Pictures(decode, self.latency, self._ask_for_key)
         self.welcome: Welcome | None = None
-        self.tap_frame: FrameTap | None = None
         self.on_message: Callable[[ServerMessage], None] | None = None
-        self.on_joined: Callable[[RoomFrame], None] | None = None
         self.started_at = time.monotonic()
 
     # ---- what a participant does ------------------------------------------------------------------------------------
 
     def press(self, key: str) -> int:
         """Key down (a KeyboardEvent.code such as ArrowLeft); the sequence to look for in receipts."""
-        self.latency.pressed(self._pad.seq + 1, time.monotonic())
-        return self._changed(self._pad.press(key))
+        at, before = time.monotonic(), self._pad.seq
+        seq = self._changed(self._pad.press(key))
+        if seq > before:
+            self.latency.pressed(seq, at)
+        return seq
 
     def release(self, key: str) -> int:
         return self._changed(self._pad.release(key))
@@ -132,8 +110,8 @@ class RoomClient:
         return await self._applied.setdefault(id, asyncio.get_running_loop().create_future())
 
     async def frames(self) -> AsyncIterator[RoomFrame]:
-        """Frames in order; one that nobody takes in time is dropped and counted."""
-        while (frame := await self._frames.get()) is not None:
+        """Frames in order with their receipts; one that nobody takes in time is dropped and counted."""
+        while (frame := await self.pictures.next()) is not None:
             yield frame
 
     # ---- connection -------------------------------------------------------------------------------------------------
@@ -152,19 +130,20 @@ class RoomClient:
             answer.cancel()
         for applied in self._applied.values():
             applied.cancel()
-        self._offer_frame(None)
+        self.pictures.end()
 
     async def _connect(self, until: float) -> Link:
         """Try until `until`; a refusal says when to come back, anything else backs off."""
         wait = RETRY_FIRST
         while True:
-            link = Link(self._place, self._loopback, self._received, self._whole_frame)
+            link = Link(self._place, self._loopback, self._received, self.pictures.whole_frame)
             try:
                 self.welcome = await link.open(self._token, self._role)
                 self._token = link.token
                 return link
             except RoomRefused as refused:
                 await link.close()
+                self.counts.refusals += 1
                 pause = refused.retry_after_s
                 if pause is None or time.monotonic() + pause > until:
                     raise
@@ -178,6 +157,11 @@ class RoomClient:
                 raise
             await asyncio.sleep(pause * self._dice.uniform(1.0, 1.5))
 
+    def _ask_for_key(self) -> None:
+        if self._link is not None:
+            self._tasks = [task for task in self._tasks if not task.done()]
+            self._tasks.append(asyncio.create_task(self._link.ask_for_key()))
+
     async def _stay(self) -> None:
         """Whenever the link is lost, make another one with the same token."""
         try:
@@ -189,7 +173,7 @@ class RoomClient:
                 self.counts.reconnects += 1
                 self._send_input()
         except (RoomRefused, NoServer):
-            self._offer_frame(None)
+            self.pictures.end()
 
     async def _beat(self) -> None:
         """Repeat recent changes against loss, and be heard every second."""
@@ -233,7 +217,7 @@ class RoomClient:
 
     def _received(self, message: ServerMessage) -> None:
         if isinstance(message, Receipt | Receipts):
-            self._explained(message.items if isinstance(message, Receipts) else (message,))
+            self.pictures.explain(message.items if isinstance(message, Receipts) else (message,))
         elif isinstance(message, Accepted) and message.id in self._answers:
             _settle(self._answers[message.id], None)
         elif isinstance(message, Applied):
@@ -244,68 +228,6 @@ class RoomClient:
                 self._answers[message.id].set_exception(RoomRefused(400, message.code, message.detail, None))
         if self.on_message is not None:
             self.on_message(message)
-
-    def _explained(self, receipts: tuple[Receipt, ...]) -> None:
-        for receipt in receipts:
-            self.counts.receipts += 1
-            self._receipts[receipt.rtp] = receipt
-            while len(self._receipts) > RECEIPTS_KEPT:
-                del self._receipts[next(iter(self._receipts))]
-        self._join_receipts()
-
-    # ---- frames -----------------------------------------------------------------------------------------------------
-
-    def _whole_frame(self, rtp: int, data: bytes, key: bool) -> None:
-        if self.tap_frame is not None:
-            self.tap_frame(rtp, data, key)
-        picture = self._decoded(data, key)
-        if self._decode and picture is None:
-            return
-        now = time.monotonic()
-        self.counts.frames += 1
-        self.latency.decoded(now)
-        self._unjoined.append(RoomFrame(rtp, picture, None, now))
-        self._join_receipts()
-
-    def _decoded(self, data: bytes, key: bool) -> av.VideoFrame | None:
-        if not self._decode:
-            return None
-        if self._decoder is None:
-            self._decoder = av.VideoCodecContext.create("h264", "r")
-            self._decoder.thread_count = 1
-        try:
-            pictures = self._decoder.decode(av.Packet(data))
-        except av.FFmpegError:
-            pictures = []
-        if pictures:
-            return pictures[-1]
-        self.counts.undecodable += 1
-        if self._link is not None and not key:
-            self._tasks = [task for task in self._tasks if not task.done()]
-            self._tasks.append(asyncio.create_task(self._link.ask_for_key()))
-        return None
-
-    def _join_receipts(self) -> None:
-        """Hand frames on in order, each with its receipt; one whose receipt seems lost goes without."""
-        while self._unjoined:
-            frame = self._unjoined[0]
-            receipt = self._receipts.pop(frame.rtp, None)
-            later = any(other.rtp in self._receipts for other in self._unjoined)
-            if receipt is None and not later and len(self._unjoined) < UNJOINED_MAX:
-                return
-            self._unjoined.popleft()
-            joined = RoomFrame(frame.rtp, frame.picture, receipt, frame.decoded_at)
-            if receipt is not None:
-                self.latency.contains(receipt.input_seq, frame.decoded_at)
-            if self.on_joined is not None:
-                self.on_joined(joined)
-            self._offer_frame(joined)
-
-    def _offer_frame(self, frame: RoomFrame | None) -> None:
-        if self._frames.full():
-            self._frames.get_nowait()
-            self.counts.dropped += 1
-        self._frames.put_nowait(frame)
 
 
 def _settle(future: "asyncio.Future[T]", value: T) -> None:

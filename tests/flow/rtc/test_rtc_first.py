@@ -19,7 +19,7 @@ async def test_a_viewer_sees_frames_with_receipts_and_its_presses_in_them(served
                 break
             assert len(seen) < 100
         assert seen[-1].picture is not None and (seen[-1].picture.width, seen[-1].picture.height) == (320, 192)
-        assert room.counts.undecodable == 0
+        assert room.pictures.counts.undecodable == 0
         await room.prompt("a red sky")
     running.cancel()
     print(room.counts, room.latency.photon, room.latency.intervals)

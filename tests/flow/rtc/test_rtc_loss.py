@@ -26,7 +26,7 @@ def lose_media(edge, share: float, dice: random.Random) -> list[int]:
 
 async def test_five_percent_loss_leaves_no_frame_undecodable_and_no_delay_behind(served) -> None:
     async with join(served.url, loopback=True) as room:
-        await served.frames_until(lambda: room.counts.frames >= 5, limit=60)
+        await served.frames_until(lambda: room.pictures.counts.frames >= 5, limit=60)
         lost = lose_media(served.edge, 0.05, random.Random(11))
         for _ in range(150):
             served.room.step()
@@ -41,14 +41,14 @@ async def test_five_percent_loss_leaves_no_frame_undecodable_and_no_delay_behind
         for _ in range(10):
             served.room.step()
             await asyncio.sleep(0.02)
-        await served.until(lambda: not room._unjoined)
-        assert room.counts.undecodable == 0
-        assert room.counts.frames >= served.room.frames - 8
+        await served.until(lambda: room.pictures.settled)
+        assert room.pictures.counts.undecodable == 0
+        assert room.pictures.counts.frames >= served.room.frames - 8
 
 
 async def test_everything_lost_for_a_while_ends_with_one_key_frame(served) -> None:
     async with join(served.url, loopback=True) as room:
-        await served.frames_until(lambda: room.counts.frames >= 5, limit=60)
+        await served.frames_until(lambda: room.pictures.counts.frames >= 5, limit=60)
         lose_media(served.edge, 1.0, random.Random(1))
         for _ in range(70):
             served.room.step()
@@ -57,15 +57,15 @@ async def test_everything_lost_for_a_while_ends_with_one_key_frame(served) -> No
             transport = viewer.connection.sender.transport.transport
             transport._send = transport._connection.send
         await asyncio.sleep(0.35)
-        keys, seen = len(served.room.keys), room.counts.frames
-        await served.frames_until(lambda: room.counts.frames > seen, limit=60)
+        keys, seen = len(served.room.keys), room.pictures.counts.frames
+        await served.frames_until(lambda: room.pictures.counts.frames > seen, limit=60)
         assert 0 <= len(served.room.keys) - keys <= 2
-        assert room.counts.undecodable == 0
+        assert room.pictures.counts.undecodable == 0
 
 
 async def test_the_server_stops_with_a_live_viewer(served) -> None:
     async with join(served.url, loopback=True, patience=0.0, decode=False) as room:
-        await served.frames_until(lambda: room.counts.frames >= 3, limit=60)
+        await served.frames_until(lambda: room.pictures.counts.frames >= 3, limit=60)
         async with asyncio.timeout(10):
             await served.edge.close()
         assert served.edge.viewers == 0 and not served.edge._closing

@@ -132,7 +132,7 @@ async def test_malformed_messages_are_answered_and_counted(served) -> None:
 async def test_lossy_input_arrives_typed_and_pings_come_back(served) -> None:
     async with join(served.url, loopback=True, decode=False) as room:
         await served.until(lambda: len(served.room.all_seats) == 1)
-        await served.frames_until(lambda: room.counts.frames > 3, limit=60)
+        await served.frames_until(lambda: room.pictures.counts.frames > 3, limit=60)
         seq = room.press("ArrowUp")
         await served.until(lambda: any(isinstance(m, Input) for m in served.room.all_seats[0].heard))
         heard = next(m for m in served.room.all_seats[0].heard if isinstance(m, Input))
@@ -142,12 +142,12 @@ async def test_lossy_input_arrives_typed_and_pings_come_back(served) -> None:
 
 async def test_a_client_whose_server_cuts_it_comes_back_with_its_token(served) -> None:
     async with join(served.url, loopback=True, decode=False) as room:
-        await served.frames_until(lambda: room.counts.frames > 3, limit=60)
+        await served.frames_until(lambda: room.pictures.counts.frames > 3, limit=60)
         next(iter(served.edge._viewers)).leave("test")
         await served.until(lambda: room.counts.reconnects == 1)
         assert served.room.all_seats[1].token == served.room.all_seats[0].token
-        seen = room.counts.frames
-        await served.frames_until(lambda: room.counts.frames > seen, limit=60)
+        seen = room.pictures.counts.frames
+        await served.frames_until(lambda: room.pictures.counts.frames > seen, limit=60)
 
 
 async def test_sender_reports_and_key_requests_use_the_streams_own_clock(served) -> None:

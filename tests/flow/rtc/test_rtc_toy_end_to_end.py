@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from worldroom.clients.python.markers import read
-from worldroom.clients.python.room import RoomFrame, join
+from worldroom.clients.python.pictures import RoomFrame
+from worldroom.clients.python.room import join
 from worldroom.clock import SystemClock
 from worldroom.engine.core import Engine
 from worldroom.engine.spec import EngineSpec
