@@ -79,6 +79,6 @@ def _compare_keys(file: Path, found: set[str], expected: Mapping[str, Shape]) ->
 
 
 def nearest(key: str, names: Sequence[str]) -> str:
-    """"; nearest is 'name'", or nothing when no name is near."""
+    """The near name as the end of a message, or nothing when no name is near."""
     near = difflib.get_close_matches(key, names, n=1, cutoff=0.4)
     return f"; nearest is '{near[0]}'" if near else ""
