@@ -41,7 +41,7 @@ class CacheSpec:
         return self.ring * self.bytes_per_entry + self.carry_bytes
 
     def kept(self, committed: tuple[int, ...], rebuilt: tuple[int, ...], staged: tuple[int, ...]) -> tuple[int, ...]:
-        """The committed entries after a commit: sink, then rebuilt ones (if any) or the old rest, then the staged one."""
+        """Committed entries after a commit: sink, then rebuilt ones (if any) or the old rest, then staged."""
         sink, rest = committed[: self.sink], committed[self.sink :]
         if rebuilt:
             rest = rebuilt

@@ -34,7 +34,7 @@ class FrameSpec:
     """Model frames are width x height, shown at `scale` times that; a chunk makes `per_chunk` of them.
 
     `smooth`: enlarged with a bicubic filter; False keeps hard pixel edges.
-    `opening`: frames of a world's first chunk where it differs (a causal video decoder makes 9, then 12); 0 = per_chunk.
+    `opening`: frames of a world's first chunk where it differs (causal decoders make 9, then 12); 0 = per_chunk.
     """
 
     width: int

@@ -37,8 +37,9 @@ class StepKind(StrEnum):
 class Commit(StrEnum):
     """To which chunk a step's staged cache write belongs.
 
-    NONE: nothing the step writes outlives the chunk. CHUNK: it is committed when this chunk finalizes. PREVIOUS: it belongs to the
-    chunk before (a fused pass) and is committed at this step's boundary, so it stays when this chunk is cancelled.
+    NONE: nothing the step writes outlives the chunk. CHUNK: it is committed when this chunk finalizes. PREVIOUS: it
+    belongs to the chunk before (a fused pass) and is committed at this step's boundary, so it stays when this chunk is
+    cancelled.
     """
 
     NONE = "none"
@@ -57,8 +58,8 @@ Carry = TypeVar("Carry")
 class WorkPlan(Generic[Row]):
     """One step. Rows of equal (card, kind, shape, precision) may run in one batch; `row` is the family's own type.
 
-    `rebuilt`: this step fills the first so many of its view's `spare` entries; they replace the committed entries beyond
-    the sink when the chunk is finalized, and are forgotten when it is cancelled.
+    `rebuilt`: this step fills the first so many of its view's `spare` entries; they replace the committed entries
+    beyond the sink when the chunk is finalized, and are forgotten when it is cancelled.
     """
 
     kind: StepKind
