@@ -63,7 +63,6 @@ class CausalConv3d(nn.Conv3d):
             return self._by_pictures(x)
         return F.conv3d(x, self.weight, self.bias, self.stride, (0, edge, edge))
 
-
     def _by_pictures(self, x: Tensor) -> Tensor:
         """The same sums as one 2-d convolution over stacked frames: several times faster on a CPU."""
         taps, frames, stride = self.kernel_size[0], x.shape[2] - self._past, self.stride[0]
