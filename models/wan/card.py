@@ -66,6 +66,7 @@ def tiny() -> WanSpec:
         title="Wan, tiny and random",
         shape=TINY_SHAPE,
         vae=TINY_VAE,
+        decoder=Decoder.TINY,
         tiny_widths=(16, 12, 8, 8),
         scale=8,
         random=True,

@@ -1,10 +1,14 @@
 """A Wan card's figures come from its sizes; here they are held against the modules and against published figures."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from worldroom.models.shared.video.vae import WanVae
 from worldroom.models.wan import account
 from worldroom.models.wan.card import SPECS, wan_card
+from worldroom.models.wan.parity_rollout import twin
+from worldroom.models.wan.spec import Decoder
 from worldroom.models.wan.tiny_decoder import TinyDecoder
 from worldroom.models.wan.transformer import WanTransformer
 
@@ -21,12 +25,15 @@ def test_parameters_are_counted_exactly(name: str) -> None:
     assert account.tiny_parameters(spec) == sum(p.numel() for p in tiny.parameters())
 
 
-def test_features_of_the_streaming_decoder_are_counted_exactly() -> None:
-    spec = SPECS["wan-tiny-random"]
-    latent = torch.zeros(1, 16, 3, spec.shape.rows, spec.shape.columns)
+def test_features_of_both_streaming_decoders_are_counted_exactly() -> None:
+    spec = twin(SPECS["longlive-1.3b"])
+    tiny = replace(spec, decoder=Decoder.TINY)
+    latent = torch.zeros(1, 16, 3, 4, 4)
     with torch.no_grad():
         _, features = WanVae(spec.vae).decode(latent, ())
-    assert account.decoder_elements(spec) == sum(feature.numel() for feature in features) == 188_160
+        _, memories = TinyDecoder(16, spec.tiny_widths).decode(latent, ())
+    assert account.decoder_elements(spec) == sum(feature.numel() for feature in features) == 62_720
+    assert account.decoder_elements(tiny) == sum(memory.numel() for memory in memories) == 8_064
 
 
 def test_public_sizes() -> None:
