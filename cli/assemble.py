@@ -54,6 +54,7 @@ class ServeSpec:
     loopback: bool
     udp_ports: tuple[int, int] | None
     toy: ToySpec
+    checkpoint: Path | None = None
 
 
 async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
@@ -104,8 +105,8 @@ def _load(spec: ServeSpec) -> LoadedCard:
         if spec.steps is not None or spec.precision is not None:
             precision = default.precision if spec.precision is None else _precision(spec.precision)
             choice = RuntimeChoice(default.sampler, spec.steps or default.steps, precision)
-        return catalog.load(spec.card, choice, spec.toy)
-    except (catalog.UnknownCard, RecipeMismatch, WeightsError) as error:
+        return catalog.load(spec.card, choice, spec.toy, spec.checkpoint)
+    except (catalog.UnknownCard, RecipeMismatch, WeightsError, ImportError) as error:
         raise UserFault(str(error)) from None
 
 

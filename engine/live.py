@@ -284,7 +284,8 @@ class Live:
         self._margin.finished(ready > chunk.deadline)
         epoch, late_us = chunk.conditions.epoch, round(late * 1e6)
         self._emit(api.ChunkDone(self.session, chunk.number, epoch, outcome.digest, late_us, chunk.timings()))
-        self._show.push(chunk.shots(outcome.frames_FHWC, self._playout.place(ready)))
+        frames_FHWC = outcome.frames_FHWC
+        self._show.push(chunk.shots(frames_FHWC, self._playout.place(ready, len(frames_FHWC))))
 
     async def _over(self) -> None:
         """A boundary between chunks: nothing of this session is on the device."""
