@@ -25,12 +25,10 @@ from .look import BIOMES, LOOK, TIMES, WEATHERS
 LONGEST = 400  # characters of a prompt
 STEP = 1 / 64  # evidence of one integer step in the table
 LONGEST_PHRASE = 6  # words
-SAID = 0.2  # an attribute with less evidence than this was not said
+SAID = 0.15  # an attribute with less evidence than this was not said
 CERTAIN = 8.0  # softmax sharpness per unit of evidence
 BEFORE = frozenset(["no", "not", "without", "never", "stop", "stopped", "isnt", "dont", "nor", "avoid", "lose"])
-BETWEEN = frozenset(
-    ["a", "an", "the", "more", "longer", "any", "so", "too", "very", "that", "this", "single", "is", "it"]
-)
+BETWEEN = frozenset("a an the more longer any so too very single is it at".split())  # noqa: SIM905
 AFTER = frozenset(
     ["lifts", "lifted", "gone", "stops", "stopped", "clears", "ends", "ended", "vanishes", "disappears", "leaves"]
 )

@@ -155,6 +155,12 @@ PAIRS: dict[tuple[str, str], str] = {
     ("city", "rain"): "wet streets, rainy streets, rainy city",
     ("desert", "clear"): "burning desert sun, hot desert, desert heat",
 }
+# What a word of another attribute hints at: less than a word of its own would say.
+HINTS: dict[str, str] = {
+    "day": "sun, the sun, sunny, sunshine, bright sun, hot sun, brilliant sun, blue sky, sunglasses, heat wave",
+    "night": "neon lights, street lamps, night life",
+}
+HINT = 0.4
 NEGATED = {
     "rain": "no rain, without rain, stop the rain, not raining, no more rain, it stopped raining, no storm",
     "fog": "no fog, without fog, the fog lifts, not foggy, no mist, fog is gone, no more haze, never foggy",

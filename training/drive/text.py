@@ -3,7 +3,9 @@
     lexicon phrases (phrases.py) and common neutral words -> sentence vectors -> kernel ridge -> evidence [12]
     the same for every word of an English vocabulary; words that say something go to weights/text.safetensors
 
-The fit is closed-form and takes seconds; embedding the vocabulary takes minutes once and is kept in `vectors.npz`.
+Words that may be of time or weather are read in two contexts, alone and before "weather", with the mean of both
+kernels. The fit is closed-form and takes seconds; embedding the vocabulary takes minutes once and is kept in
+`vectors.npz`.
 """
 
 from __future__ import annotations
@@ -17,46 +19,74 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from ...models.drive.look import ATTRIBUTES, LOOK
+from ...models.drive.look import ATTRIBUTES, BIOMES, LOOK, WEATHERS
 from ...models.drive.text import STEP, TextEncoder, load_text
 from .held_out import HELD_OUT
 from .minilm import load_encoder, package_file
-from .phrases import PAIRS, WORDS, Phrase, make
+from .phrases import HINT, HINTS, PAIRS, WORDS, Phrase, make
 
 Array = NDArray[np.float32]
 SHARPNESS = 2.0  # of the kernel exp(SHARPNESS * (cosine - 1))
 RIDGE = 0.1
 NEUTRAL, NEUTRAL_WEIGHT = 2000, 0.25
 FAR = 0.5  # a neutral word's largest cosine to any lexicon phrase
-QUIET = 0.15  # evidence below this is not worth a row
+CONTEXTS = ("{}", "{} weather")
+MAYBE = 0.1  # evidence of time or weather from which a word is read in every context
+QUIET = 0.12  # evidence below this is not worth a row
 PROPER_NAMES = 60_000  # of the list sorted by frequency
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Kernel ridge: evidence of unit vectors x is k(x, anchors) @ alpha."""
+    """Kernel ridge over several contexts: evidence of x is mean_c k(x_c, anchors_c) @ alpha."""
 
-    centre: Array
-    anchors: Array
+    centres: tuple[Array, ...]
+    anchors: tuple[Array, ...]
     alpha: Array
 
-    def evidence(self, vectors: Array) -> Array:
-        parts = [
-            np.exp(SHARPNESS * (_unit(part - self.centre) @ self.anchors.T - 1)) @ self.alpha
-            for part in np.array_split(vectors, max(1, len(vectors) // 4096))
-        ]
+    def evidence(self, vectors: tuple[Array, ...]) -> Array:
+        """[N, 12] of N words given as one array of vectors [N, 384] per context."""
+        parts = []
+        for at in range(0, len(vectors[0]), 4096):
+            kernel = np.mean(
+                [
+                    _kernel(_unit(v[at : at + 4096] - centre), anchors)
+                    for v, centre, anchors in zip(vectors, self.centres, self.anchors, strict=True)
+                ],
+                axis=0,
+            )
+            parts.append(kernel @ self.alpha)
         return np.asarray(np.concatenate(parts), np.float32)
 
 
-def lexicon() -> dict[str, dict[int, str]]:
-    """Every taught phrase and the attributes it says: {phrase: {attribute: value}}."""
-    taught: dict[str, dict[int, str]] = {}
+def fit(taught: dict[str, dict[int, float]], taught_vectors: tuple[Array, ...], neutral: tuple[Array, ...]) -> Fit:
+    """Closed form; vectors are given once per context, the centre of each is the mean neutral word."""
+    centres = tuple(np.asarray(vectors.mean(0), np.float32) for vectors in neutral)
+    anchors = tuple(
+        _unit(np.concatenate([near, far]) - centre)
+        for near, far, centre in zip(taught_vectors, neutral, centres, strict=True)
+    )
+    wanted = np.zeros((len(anchors[0]), LOOK), np.float64)
+    for row, said in enumerate(taught.values()):
+        wanted[row, list(said)] = list(said.values())
+    slack = np.full(len(wanted), RIDGE / NEUTRAL_WEIGHT)
+    slack[: len(taught)] = RIDGE
+    kernel = np.mean([_kernel(a, a) for a in anchors], axis=0).astype(np.float64)
+    return Fit(centres, anchors, np.linalg.solve(kernel + np.diag(slack), wanted).astype(np.float32))
+
+
+def lexicon() -> dict[str, dict[int, float]]:
+    """Every taught phrase and how much it says of each column of a look: {phrase: {column: 0..1}}."""
+    taught: dict[str, dict[int, float]] = {}
     for value, text in WORDS.items():
         for phrase in _split(text):
-            taught.setdefault(phrase, {})[_attribute(value)] = value
+            taught.setdefault(phrase, {})[_column(value)] = 1.0
     for pair, text in PAIRS.items():
         for phrase in _split(text):
-            taught[phrase] = {_attribute(value): value for value in pair}
+            taught[phrase] = {_column(value): 1.0 for value in pair}
+    for value, text in HINTS.items():
+        for phrase in _split(text):
+            taught.setdefault(phrase, {})[_column(value)] = HINT
     return taught
 
 
@@ -83,41 +113,42 @@ def vectors_of(phrases: list[str], kept: Path) -> Array:
     return np.stack([known[phrase] for phrase in phrases]).astype(np.float32)
 
 
-def fit(taught: dict[str, dict[int, str]], taught_vectors: Array, words: list[str], word_vectors: Array) -> Fit:
-    """Closed form; neutral words are frequent ones that are far from everything taught."""
-    centre = word_vectors[:20_000].mean(0)
-    near = _unit(taught_vectors - centre)
-    common = _unit(word_vectors[900:9000] - centre)
+def neutral_words(taught: list[str], taught_vectors: Array, words: list[str], vectors: Array) -> list[str]:
+    """Frequent words that are far from everything taught; `words` are sorted by frequency."""
+    centre = vectors[:20_000].mean(0)
+    near, common = _unit(taught_vectors - centre), _unit(vectors[900:9000] - centre)
     used = {word for phrase in taught for word in phrase.split()}
-    quiet = (common @ near.T).max(1) < FAR
-    candidates = [i for i in np.flatnonzero(quiet) if words[900 + i] not in used]
-    neutral = common[np.random.default_rng(0).permutation(candidates)[:NEUTRAL]]
-    anchors = np.concatenate([near, neutral])
-    wanted = np.zeros((len(anchors), LOOK), np.float64)
-    for row, said in enumerate(taught.values()):
-        for attribute, value in said.items():
-            wanted[row, _column(attribute, value)] = 1
-    slack = np.full(len(anchors), RIDGE / NEUTRAL_WEIGHT)
-    slack[: len(near)] = RIDGE
-    kernel = np.exp(SHARPNESS * (anchors @ anchors.T - 1)).astype(np.float64)
-    alpha = np.linalg.solve(kernel + np.diag(slack), wanted)
-    return Fit(centre, anchors, alpha.astype(np.float32))
+    far = np.flatnonzero((common @ near.T).max(1) < FAR)
+    candidates = [words[900 + i] for i in far if words[900 + i] not in used]
+    return list(np.random.default_rng(0).permutation(candidates)[:NEUTRAL])
 
 
 def train(folder: Path, file: Path) -> TextEncoder:
     """Distil, write `file` and read it back; `folder` keeps the vocabulary's vectors."""
-    taught, words = lexicon(), vocabulary()
-    word_vectors, taught_vectors = (vectors_of(names, folder / "vectors.npz") for names in (words, list(taught)))
-    fitted = fit(taught, taught_vectors, words, word_vectors)
-    evidence = dict(zip(words, fitted.evidence(word_vectors), strict=True))
-    for phrase, row in zip(taught, fitted.evidence(taught_vectors), strict=True):
-        evidence[phrase] = row
-    loud = {phrase: row for phrase, row in sorted(evidence.items()) if phrase in taught or row.max() > QUIET}
-    table = np.clip(np.round(np.stack(list(loud.values())) / STEP), -127, 127).astype(np.int8)
-    names = np.frombuffer("\n".join(loud).encode("ascii"), np.uint8)
+    kept, taught, words = folder / "vectors.npz", lexicon(), vocabulary()
+    word_vectors, taught_vectors = (vectors_of(names, kept) for names in (words, list(taught)))
+    neutral = neutral_words(list(taught), taught_vectors, words, word_vectors)
+    alone = fit(taught, (taught_vectors,), (vectors_of(neutral, kept),))
+    evidence = dict(zip(words, alone.evidence((word_vectors,)), strict=True))
+    time_and_weather = [*range(_column(BIOMES[0])), *range(_column(WEATHERS[0]), LOOK)]
+    maybe = [word for word, row in evidence.items() if row[time_and_weather].max() > MAYBE]
+    both = fit(taught, _in_contexts(list(taught), kept), _in_contexts(neutral, kept))
+    for names in (maybe, list(taught)):
+        evidence |= zip(names, both.evidence(_in_contexts(names, kept)), strict=True)
+    _save(file, {phrase: row for phrase, row in evidence.items() if phrase in taught or row.max() > QUIET})
+    return load_text(file)
+
+
+def _in_contexts(names: list[str], kept: Path) -> tuple[Array, ...]:
+    return tuple(vectors_of([context.format(name) for name in names], kept) for context in CONTEXTS)
+
+
+def _save(file: Path, evidence: dict[str, Array]) -> None:
+    ordered = dict(sorted(evidence.items()))
+    table = np.clip(np.round(np.stack(list(ordered.values())) / STEP), -127, 127).astype(np.int8)
+    names = np.frombuffer("\n".join(ordered).encode("ascii"), np.uint8)
     file.parent.mkdir(parents=True, exist_ok=True)
     save_file({"phrases": names, "evidence": table}, file, {"recipe": "drive-1", "source": "all-MiniLM-L6-v2"})
-    return load_text(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +200,13 @@ def _split(text: str) -> list[str]:
     return [" ".join(re.findall("[a-z0-9]+", phrase.lower().replace("'", ""))) for phrase in text.split(",")]
 
 
-def _attribute(value: str) -> int:
-    return next(i for i, values in enumerate(ATTRIBUTES) if value in values)
-
-
-def _column(attribute: int, value: str) -> int:
-    return sum(map(len, ATTRIBUTES[:attribute])) + ATTRIBUTES[attribute].index(value)
+def _column(value: str) -> int:
+    return [name for names in ATTRIBUTES for name in names].index(value)
 
 
 def _unit(rows: Array) -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True), np.float32)
+
+
+def _kernel(a: Array, b: Array) -> Array:
+    return np.asarray(np.exp(SHARPNESS * (a @ b.T - 1)), np.float32)
