@@ -142,4 +142,4 @@ def test_the_fit_gives_near_words_the_evidence_of_what_they_are_near_to() -> Non
     evidence = fitted.evidence((np.concatenate([around(dunes, 1), around(pines, 1), around(nothing, 1)]),))
     assert evidence[0].argmax() == desert and evidence[0, desert] > 0.5
     assert evidence[1].argmax() == forest and evidence[1, forest] > 0.5
-    assert evidence[2].max() < 0.2
+    assert evidence[2].max() < 0.4
