@@ -135,9 +135,6 @@ class TokenLinear(nn.Module):
         super().__init__()
         self.picture, self.memory = nn.Linear(inputs, outputs), nn.Linear(inputs, outputs)
 
-    def layers(self) -> tuple[nn.Linear, nn.Linear]:
-        return self.picture, self.memory
-
     def forward(self, x_NI: Tensor) -> Tensor:
         picture, memory = x_NI[..., :PICTURE_TOKENS, :], x_NI[..., PICTURE_TOKENS:, :]
         return torch.cat([self.picture(picture), self.memory(memory)], -2)

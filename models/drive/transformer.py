@@ -24,6 +24,7 @@ from torch.nn import functional as F
 
 from .blocks import DriveShape, Spatial, Temporal, TokenLinear, modulated
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS, VIEW, seen
+from .recall import Recall
 
 CONTEXT_SIGMA = 0.08  # the noise level committed frames are labelled with
 CLAMP = 5.0  # |latent| of a predicted frame never exceeds this
@@ -89,23 +90,24 @@ class DriveTransformer(nn.Module):
         self.stream = nn.Parameter(torch.zeros(2, w))
         self.mix = nn.Linear(w, w)
         self.modulation, self.final_modulation = nn.Linear(w, 6 * w), nn.Linear(w, 2 * w)
-        self.outward, self.skip = TokenLinear(w, c), TokenLinear(3 * c, c)
+        self.outward, self.skip = nn.Linear(w, c), nn.Linear(3 * c, c)
+        self.recall = Recall(shape.controls, shape.innovations)
         nn.init.zeros_(self.seeing.weight)
-        ends = (*self.outward.layers(), *self.skip.layers())
-        for layer in (self.modulation, self.final_modulation, *ends):
+        for layer in (self.modulation, self.final_modulation, self.outward, self.skip):
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
         with torch.no_grad():
-            for layer in self.skip.layers():
-                layer.weight[:, c : 2 * c] = torch.eye(c)  # starts as "everything stays as it is"
+            self.skip.weight[:, c : 2 * c] = torch.eye(c)  # starts as "the picture stays as it is"
 
     # ---- served ----
 
     def denoise(self, x_BNC: Tensor, history_B2NC: Tensor, sigma_B: Tensor, cond: CondB, kv: KVView) -> Tensor:
         """The clean frame [B, N, C] seen in noisy `x`; history = [previous frame, the one before]."""
         c = self._condition(_single(cond, sigma_B), _TARGET)
-        x0 = self._predict(self._target_input(x_BNC[:, None], history_B2NC[:, None], sigma_B[:, None]), c, *_past(kv))
-        return x0[:, 0].clamp(-CLAMP, CLAMP)
+        memory_BMC = self.recall(history_B2NC[:, 0, PICTURE_TOKENS:], cond.controls_BK, cond.innovations_BI)
+        noisy_BNC = torch.cat([x_BNC[:, :PICTURE_TOKENS], memory_BMC], 1)
+        x = self._target_input(noisy_BNC[:, None], history_B2NC[:, None], sigma_B[:, None])
+        return self._predict(x, c, *_past(kv))[:, 0].clamp(-CLAMP, CLAMP)
 
     def commit(self, history_B3NC: Tensor, cond: CondB, kv: KVView) -> CommittedKV:
         """K and V of the newest clean frame; history = [it, the one before, the one before that]; `kv` is not read."""
@@ -134,7 +136,8 @@ class DriveTransformer(nn.Module):
         """Clean predictions [B, T, N, C] for frames 2 .. F-1, T = F-2, each from contexts before it alone.
 
             contexts c2 c3 .. c(F-2) (lightly noised) give K and V; target x_i sees those of c_j, j < i, and itself
-        `cond.sigma_BF` holds the targets' noise levels (its first two frames are not read).
+        `cond.sigma_BF` holds the targets' noise levels (its first two frames are not read). The targets' memory tokens
+        are taken as they are: noise is for the picture alone.
         """
         targets = noisy_BTNC.shape[1]
         history = torch.stack([context_BFNC[:, 2:-1], context_BFNC[:, 1:-2], context_BFNC[:, :-3]], 2)
@@ -150,31 +153,32 @@ class DriveTransformer(nn.Module):
 
     def _remember(self, history_BF3NC: Tensor, c_BFW: Tensor) -> list[tuple[Tensor, Tensor]]:
         """K and V [B, N, H, F, D] of clean frames for each temporal block."""
-        h = self.context_inward(torch.cat(history_BF3NC.unbind(2), -1)) + self._placed(history_BF3NC[:, :, :2])
+        h = self.context_inward(torch.cat(history_BF3NC.unbind(2), -1)) + self._placed(history_BF3NC)
         h = self.context(h, self._modulate(c_BFW))
         return [block.remember(h) for block in self.blocks if isinstance(block, Temporal)]
 
     def _predict(
         self, x_BFNI: Tensor, c_BFW: Tensor, remembered: Sequence[tuple[Tensor, Tensor]], ages_BFS: Tensor
     ) -> Tensor:
-        history_BF2NC = x_BFNI.reshape(*x_BFNI.shape[:-1], 3, -1).transpose(2, 3)[:, :, 1:]
         h, modulation, past = self.inward(x_BFNI), self._modulate(c_BFW), iter(remembered)
-        h = h + self._placed(history_BF2NC)
+        h = h + self._placed(x_BFNI.unflatten(-1, (3, -1)).transpose(2, 3))
         for block in self.blocks:
             h = block(h, modulation, *next(past), ages_BFS) if isinstance(block, Temporal) else block(h, modulation)
         shift, scale = self.final_modulation(c_BFW).unflatten(-1, (2, -1))[:, :, None].unbind(3)
-        x0: Tensor = self.outward(modulated(h, shift, scale)) + self.skip(x_BFNI)
-        return x0
+        painted = modulated(h, shift, scale)[:, :, :PICTURE_TOKENS]
+        picture = self.outward(painted) + self.skip(x_BFNI[:, :, :PICTURE_TOKENS])
+        return torch.cat([picture, x_BFNI[:, :, PICTURE_TOKENS:, : self.shape.channels]], 2)
 
-    def _placed(self, history_BF2NC: Tensor) -> Tensor:
-        """Where each token is, and what it sees of the memory of two frames through the camera."""
-        view_BFNV = seen(history_BF2NC[:, :, :, PICTURE_TOKENS:]).transpose(2, 3).flatten(-2)
+    def _placed(self, frames_BF3NC: Tensor) -> Tensor:
+        """Where each token is, and what it sees through the camera of the memory of this frame and the one before."""
+        view_BFNV = seen(frames_BF3NC[:, :, :2, PICTURE_TOKENS:]).transpose(2, 3).flatten(-2)
         return self.place + F.pad(self.seeing(view_BFNV), (0, 0, 0, MEMORY_TOKENS))
 
     def _target_input(self, x_BFNC: Tensor, before_BF2NC: Tensor, sigma_BF: Tensor) -> Tensor:
-        """Noise is dimmed by its level, so that pure noise (sigma 1) is not seen at all."""
+        """Noise is dimmed by its level, so that pure noise (sigma 1) is not seen at all; memory has none."""
+        picture, memory = x_BFNC.split([PICTURE_TOKENS, MEMORY_TOKENS], 2)
         dim = (1 - sigma_BF)[:, :, None, None].to(x_BFNC.dtype)
-        return torch.cat([x_BFNC * dim, before_BF2NC[:, :, 0], before_BF2NC[:, :, 1]], -1)
+        return torch.cat([torch.cat([picture * dim, memory], 2), before_BF2NC[:, :, 0], before_BF2NC[:, :, 1]], -1)
 
     def _modulate(self, c_BFW: Tensor) -> Tensor:
         m: Tensor = self.modulation(c_BFW).unflatten(-1, (6, -1))[:, :, None]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ...models.drive.blocks import DriveShape, Spatial, Temporal
-from ...models.drive.memory import CHANNELS, HEADING, MEMORY_TOKENS, PICTURE_TOKENS, STRIPES
+from ...models.drive.memory import PICTURE_TOKENS
 from ...models.drive.transformer import DriveTransformer
 from .optimise import Optimiser, Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from .windows import Latents, Window, sample, target_sigma, with_damage, with_noise
@@ -26,10 +26,7 @@ FRAMES = TARGETS + 2
 CONTEXT_NOISE = (0.5,) * 4 + (1.3,) * 4  # largest noise of each row: some pictures can be had from memory alone
 DAMAGED = 0.25
 SOFT = 1e-3  # keeps the power smooth at zero
-TOKEN_WEIGHT = torch.tensor([1.0] * PICTURE_TOKENS + [8.0] * MEMORY_TOKENS)
-CHANNEL_WEIGHT = torch.ones(PICTURE_TOKENS + MEMORY_TOKENS, CHANNELS)
-CHANNEL_WEIGHT[PICTURE_TOKENS, : HEADING + 1] = 8.0  # speed, offset, heading: a frame's change is small and adds up
-CHANNEL_WEIGHT[PICTURE_TOKENS, STRIPES] = 2.0
+MEMORY_ERROR = 0.03  # of the memory a picture is painted from, in half of the windows
 ONES = 0.75  # share of targets at noise level 1
 CHECKPOINT_EVERY = 60
 
@@ -67,17 +64,21 @@ def prediction_loss(
     """Error of each target frame [B, T], contexts noised up to `largest_noise_B`.
 
     The error of a token grows slower than the square of its miss: where a dream has gone its own way and the truth
-    cannot be known any more, a far miss pulls less, and the model need not answer with a blur. Memory
-    counts more than picture, for what goes wrong there lasts.
+    cannot be known any more, a far miss pulls less, and the model need not answer with a blur. The picture
+    is painted from the true memory, or one slightly off.
     """
     context, context_sigma = with_noise(context_BFNC, largest_noise_B, g)
     x0 = truth.latents_BFNC[:, 2:]
     s = sigma_BT[..., None, None]
     x = (1 - s) * x0 + s * torch.randn(x0.shape, generator=g)
+    memory = x0[:, :, PICTURE_TOKENS:]
+    off = MEMORY_ERROR * (torch.rand(len(x0), 1, 1, 1, generator=g) < 0.5)
+    x[:, :, PICTURE_TOKENS:] = memory + off * torch.randn(memory.shape, generator=g)
     sigma_BF = torch.cat([sigma_BT[:, :2], sigma_BT], 1)
     predicted = model.two_stream(context, x, context_sigma, truth.cond(sigma_BF))
-    missed_BTN = (((predicted - x0).square() * CHANNEL_WEIGHT).mean(3) + SOFT) ** 0.75
-    return (missed_BTN * TOKEN_WEIGHT).mean(2)
+    missed_BTNC = (predicted - x0)[:, :, :PICTURE_TOKENS]
+    missed_BTN = (missed_BTNC.square().mean(3) + SOFT) ** 0.75
+    return missed_BTN.mean(2)
 
 
 def train(
