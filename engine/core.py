@@ -7,7 +7,7 @@ Knows sessions by name only; their life is `live.py`.
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ..clock import Clock
@@ -20,11 +20,13 @@ from .dispatch import Dispatcher
 from .drive import Scope
 from .encode import H264Encoder
 from .live import Live, Phase
+from .past import Past
 from .pools import FeatureCache
 from .scheduler import Rules
 from .served import ServedCard
 from .shared import Shared
 from .spec import EngineSpec
+from .store import SnapshotFolder
 from .warmup import warm_up
 from .worker import Device, ThreadDevice
 
@@ -39,6 +41,8 @@ class Engine:
         spec: EngineSpec,
         device: Device | None = None,
         encoder: type[H264Encoder] = H264Encoder,
+        store: SnapshotFolder | None = None,
+        kept: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
     ) -> None:
         self._spec, self._clock = spec, clock
         self._device = device or ThreadDevice()
@@ -53,7 +57,7 @@ class Engine:
         self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
         self._features = FeatureCache(spec.features_max, spec.feature_bytes_max)
         self._shared = Shared(
-            clock, spec, self._costs, self._dispatcher, self._features, encoder, self._encoders, Scope()
+            clock, spec, self._costs, self._dispatcher, self._features, encoder, self._encoders, Scope(), store, kept
         )
         self._serving: asyncio.Task[None] | None = None
         self._ready = False
@@ -62,6 +66,11 @@ class Engine:
     @property
     def ready(self) -> bool:
         return self._ready
+
+    @property
+    def busy(self) -> tuple[float, float]:
+        """Seconds the device has worked on its batch, and beyond how many it hangs."""
+        return self._dispatcher.busy
 
     async def start(self) -> None:
         """Allocate the slabs, warm up and price every card. Raises what a card's runtime raises."""
@@ -81,18 +90,34 @@ class Engine:
             place, wait = self._waiting.refused(command.session, self._clock.now())
             return api.Refused(command.session, no.reason, no.detail, place, wait)
         served = self._served[command.card]
+        return await self._enter(Live(command, served, self._shared, events, self._gone), Live.start)
+
+    async def revive(
+        self, past: Past, kept: bytes | None, events: Callable[[api.Event], None]
+    ) -> api.Opened | api.Refused:
+        """Take over a session that was admitted elsewhere: its world comes from a snapshot and its past."""
+        command = past.opening
+        served = self._served.get(command.card)
+        if served is None or command.session in self._lives:
+            return api.Refused(command.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
+        if served.pool.taken >= served.pool.slots:
+            detail = f"all {served.pool.slots} places are taken"
+            return api.Refused(command.session, api.RefusalReason.NO_SLOT, detail, 0, self._spec.retry_after)
         live = Live(command, served, self._shared, events, self._gone)
-        self._lives[command.session] = live
-        self._waiting.admitted(command.session)
+        return await self._enter(live, lambda live: live.revive(past, kept))
+
+    async def _enter(self, live: Live, start: Callable[[Live], Awaitable[None]]) -> api.Opened | api.Refused:
+        self._lives[live.session] = live
+        self._waiting.admitted(live.session)
         try:
-            await live.start()
+            await start(live)
         except BaseException:
             self._close(live)
             raise
         if live.phase is Phase.CLOSED:
-            return api.Refused(command.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
-        loaded = served.loaded
-        return api.Opened(command.session, served.info(), loaded.weights, live.steps, str(loaded.choice.precision))
+            return api.Refused(live.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
+        served, loaded = live.served, live.served.loaded
+        return api.Opened(live.session, served.info(), loaded.weights, live.steps, str(loaded.choice.precision))
 
     def post(self, command: api.Command) -> None:
         if not self._commands:

@@ -13,18 +13,22 @@ from enum import StrEnum
 from typing import Any
 
 from ..models.contract.cache import CacheView
-from ..models.contract.loop import Ask, Outcome, WorkPlan
+from ..models.contract.loop import Outcome, WorkPlan
 from . import api
+from .checkpoint import Checkpoints
 from .chunk import Chunk
 from .dispatch import Job
 from .drive import BadFrames, Scope, Superseded, drive_chunk
+from .past import Past
 from .playout import Margin, Playout
 from .pools import UnknownFeature
 from .prompts import Prompts
+from .revive import revive
 from .scheduler import Ticket
 from .served import ServedCard
 from .shared import Shared
 from .show import Show
+from .world import World
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +56,11 @@ class Live:
     ) -> None:
         card, spec, now = served.loaded.card, shared.spec, shared.clock.now()
         self.session, self.latency_class = opening.session, opening.latency_class
-        self.steps = opening.steps or served.default_steps
+        self.world = World(served, opening)
+        self.steps = self.world.steps
         self.served = served
         self.gone = asyncio.Event()
         self._shared, self._events, self._released = shared, emit, released
-        self._seed, self._branch = opening.seed, opening.branch
-        self._restart_seed: int | None = None
-        self._slot = served.pool.acquire()
-        self._writes = served.writes(self._slot)
         self._scope = Scope(shared.scope)
         self._margin = Margin(spec.margin_low, spec.margin_high)
         self._playout = Playout(card.frame.fps, card.frame.per_chunk, now)
@@ -74,11 +75,10 @@ class Live:
             lambda problem: self._fault("encode_failed", repr(problem), halt=True),
         )
         self._prompts = Prompts(self.session, served, shared, self._scope, self._emit)
+        self._checkpoints = Checkpoints(self.world, shared, self._scope, self._prompts)
         self.phase = Phase.PAUSED
         self._paused = False
         self._epoch = 0
-        self._number = 0
-        self._carry: Any = None
         self._chunk: Chunk | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -108,6 +108,15 @@ class Live:
         if self.phase is not Phase.CLOSED:
             self._playout.restart(self._shared.clock.now(), self._lead)
             self._arm()
+
+    async def revive(self, past: Past, kept: bytes | None) -> None:
+        """`start` for a session that lived elsewhere. A past that cannot be made again is a fatal fault."""
+        frame, shared = self.served.loaded.card.frame, self._shared
+        self.phase = Phase.RUNNING
+        self._paused, self._epoch = past.paused, past.epoch
+        await self._show.open(lambda: shared.encoder(frame, past.kbps or shared.spec.kbps, shared.spec.kbps_max))
+        if self.phase is not Phase.CLOSED:
+            self._task = asyncio.get_running_loop().create_task(self._make_again(past, kept))
 
     def obey(self, command: api.Command) -> None:
         if self.phase is Phase.CLOSED:
@@ -143,7 +152,7 @@ class Live:
 
     def _begin(self, command: api.Begin) -> None:
         conditions = command.conditions
-        if self.phase is not Phase.DUE or command.chunk != self._number or conditions.epoch < self._epoch:
+        if self.phase is not Phase.DUE or command.chunk != self.world.number or conditions.epoch < self._epoch:
             self._emit(api.ChunkCancelled(self.session, command.chunk, conditions.epoch))
             if self.phase is Phase.DUE:
                 self._arm_at(self._shared.clock.now() + self._playout.interval)
@@ -154,7 +163,7 @@ class Live:
         self.phase = Phase.RUNNING
         deadline = self._playout.next
         latest_start = deadline - self._show.lead - self.served.chunk_price(self.steps)
-        self._chunk = Chunk(self._number, conditions, Scope(self._scope), now, deadline, latest_start)
+        self._chunk = Chunk(self.world.number, conditions, Scope(self._scope), now, deadline, latest_start)
         self._task = asyncio.get_running_loop().create_task(self._run(self._chunk))
 
     def _supersede(self, command: api.Supersede) -> None:
@@ -162,12 +171,12 @@ class Live:
         if self._show.drop_before(self._epoch):
             self._playout.restart(self._shared.clock.now(), self._lead, self._show.last_shown)
         if command.restart:
-            self._restart_seed = command.seed
+            self.world.restart(command.epoch, command.seed)
         if self._chunk is not None and self._chunk.conditions.epoch < self._epoch:
             self._chunk.scope.cancel()
             self._shared.dispatcher.withdraw()
         if self.phase is not Phase.RUNNING:
-            self._forget_world()
+            self.world.forget()
         if self.phase is Phase.WAITING:
             self._arm()
 
@@ -189,7 +198,7 @@ class Live:
     @property
     def _lead(self) -> float:
         """From conditions to the first frame's playout time."""
-        return self.served.chunk_price(self.steps) + self._show.lead + self._margin.value
+        return self.served.chunk_price(self.steps) + self._show.lead + self._margin.value + self.served.allowance.value
 
     def _arm(self) -> None:
         if self._paused:
@@ -208,7 +217,7 @@ class Live:
     def _ask(self) -> None:
         self.phase = Phase.DUE
         self._shared.dispatcher.nudge()
-        self._emit(api.ChunkDue(self.session, self._number, self._playout.next))
+        self._emit(api.ChunkDue(self.session, self.world.number, self._playout.next))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -220,11 +229,11 @@ class Live:
         """Drive one chunk; whatever happens to it ends here."""
         frame = self.served.loaded.card.frame
         try:
-            ask = self._ask_of(chunk)
+            ask = self.world.ask(chunk.conditions, self._shared.features)
             outcome = await drive_chunk(
                 self.served.loaded.loop,
                 ask,
-                self._writes,
+                self.world.writes,
                 lambda plan, view: self._execute(chunk, plan, view),
                 chunk.scope,
                 frame,
@@ -243,18 +252,18 @@ class Live:
             self._finish(chunk, outcome)
         await self._over()
 
-    def _ask_of(self, chunk: Chunk) -> Ask[Any]:
-        conditions = chunk.conditions
-        return Ask(
-            seed=self._seed,
-            branch=self._branch,
-            chunk=chunk.number,
-            steps=self.steps,
-            conditions=conditions,
-            features=tuple((self._shared.features.get(share.key), share.weight) for share in conditions.prompts),
-            carry=self._carry,
-            committed=self.served.pool.count(self._slot),
-        )
+    async def _make_again(self, past: Past, kept: bytes | None) -> None:
+        try:
+            await revive(self.world, past, kept, self._shared, self._scope, self._prompts, self._execute)
+        except Superseded:
+            pass
+        except Exception as problem:
+            log.exception("session %s cannot be revived", self.session)
+            self._fault("lost", f"{type(problem).__name__}: {problem}", halt=True)
+        else:
+            self._show.go_on(past.frame, past.pts, past.at, self.world.picture, self.world.number - 1, self._epoch)
+            self._playout.restart(self._shared.clock.now(), self._lead)
+        await self._over()
 
     async def _execute(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         shared, key = self._shared, self.served.step_key(plan)
@@ -269,19 +278,19 @@ class Live:
             remaining=self.served.remaining(shared.costs, self.steps, len(chunk.steps), key),
         )
         ran = await shared.dispatcher.submit(ticket, Job(self.served.loaded, plan.row, view, chunk.scope))
-        chunk.stepped(key, ran)
+        chunk.stepped(key, ran, ticket.queued)
         return ran.result
 
     def _finish(self, chunk: Chunk, outcome: Outcome[Any]) -> None:
         now, counters = self._shared.clock.now(), self.served.counters
-        self._carry = outcome.carry
-        self._number += 1
+        self.world.advanced(outcome)
         self._faults = 0
         self.served.finished(self.steps, chunk.steps, chunk.device_seconds)
         late, ready = max(0.0, now - chunk.deadline), now + self._show.lead
         counters.chunks_done += 1
         counters.chunks_late += late > 0
         self._margin.finished(ready > chunk.deadline)
+        self.served.allowance.finished(ready - chunk.deadline, chunk.waited)
         epoch, late_us = chunk.conditions.epoch, round(late * 1e6)
         self._emit(api.ChunkDone(self.session, chunk.number, epoch, outcome.digest, late_us, chunk.timings()))
         self._show.push(chunk.shots(outcome.frames_FHWC, self._playout.place(ready)))
@@ -293,15 +302,9 @@ class Live:
             await self._release()
             return
         self._task = None
-        self._forget_world()
+        self.world.forget()
         self._arm()
-
-    def _forget_world(self) -> None:
-        """Carry out a restart that was asked for; only at a boundary."""
-        if self._restart_seed is not None:
-            self._seed, self._restart_seed = self._restart_seed, None
-            self._carry = None
-            self.served.pool.reset(self._slot)
+        self._checkpoints.boundary(self._due)
 
     def _fault(self, code: str, detail: str, halt: bool = False) -> None:
         self._faults += 1
@@ -314,7 +317,8 @@ class Live:
     async def _release(self) -> None:
         await self._show.close()
         await self._prompts.close()
-        self.served.pool.free(self._slot)
+        await self._checkpoints.close()
+        self.world.release()
         self._released(self)
         self.gone.set()
 

@@ -95,6 +95,15 @@ class SlabPool:
     def rollback(self, slot: int) -> None:
         self._slot(slot).staged = False
 
+    def untouched(self, slot: int, count: int) -> bool:
+        """Whether every entry that was committed when `count` was read still holds the same chunk."""
+        held = self._slot(slot)
+        return held.count == count or (held.count == count + 1 and not held.staged)
+
+    def restore(self, slot: int, count: int) -> None:
+        """Entries 0, 1, .. hold the last chunks of `count`, oldest first."""
+        self._taken[slot] = _Slot(tuple(range(min(count, self.spec.ring - 1))), False, count)
+
     def reset(self, slot: int) -> None:
         self.rollback(slot)
         self._taken[slot] = _Slot()

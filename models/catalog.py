@@ -14,7 +14,7 @@ from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
 from .drive.card import WEIGHTS, drive_card
 from .toy.card import ToySpec, toy_card
-from .toy.loop import ToyLoop
+from .toy.loop import ToyCarry, ToyLoop
 from .toy.runtime import ToyRuntime
 
 
@@ -37,7 +37,8 @@ class _Entry:
 
 
 def _load_toy(made: ModelCard, choice: RuntimeChoice | None, toy: ToySpec) -> LoadedCard:
-    return LoadedCard(made, choice or made.recipe.default, "none", ToyLoop(toy), ToyRuntime(toy, time.sleep))
+    runtime = ToyRuntime(toy, time.sleep)
+    return LoadedCard(made, choice or made.recipe.default, "none", ToyLoop(toy), runtime, ToyCarry, runtime)
 
 
 def _load_drive(_made: ModelCard, choice: RuntimeChoice | None, _toy: ToySpec) -> LoadedCard:

@@ -23,13 +23,17 @@ from .conditions import Conditions
 
 
 class StepKind(StrEnum):
-    """The smallest schedulable actions; indivisible."""
+    """The smallest schedulable actions; indivisible.
+
+    `cache_io` is the engine's own: cache entries to and from bytes.
+    """
 
     PROMPT_ENCODE = "prompt_encode"
     DENOISE = "denoise"
     COMMIT = "commit"
     COMMIT_DENOISE = "commit_denoise"
     DECODE = "decode"
+    CACHE_IO = "cache_io"
 
 
 class Commit(StrEnum):

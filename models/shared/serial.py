@@ -79,11 +79,12 @@ def _ext_in(code: int, data: memoryview) -> "np.ndarray[Any, Any]":
 
 
 def _array_in(kind: Any, value: object) -> object:
-    """msgspec asks for every field whose type it does not know: an array must be of exactly the declared dtype."""
+    """msgspec asks for every field whose type it does not know: an array must be of exactly the declared dtype
+    (`NDArray[Any]`: of any that is allowed)."""
     if not isinstance(value, np.ndarray):
         raise msgspec.ValidationError(f"expected an array, got {type(value).__name__}")
     _, dtype = get_args(kind)
     (scalar,) = get_args(dtype)
-    if value.dtype.type is not scalar:
+    if scalar is not Any and value.dtype.type is not scalar:
         raise msgspec.ValidationError(f"expected an array of {scalar.__name__}, got {value.dtype.name}")
     return value
