@@ -95,7 +95,7 @@ class RemoteEngine:
             return api.Refused(command.session, api.RefusalReason.CONFLICT, detail, 0, AGAIN)
         held = self._held[command.session] = Held(command, events, self._clock.now())
         try:
-            answer = await self._ask(child, lambda id: link.Ask(id, command))
+            answer = await self._ask(child, link.Ask(next(self._ids), command))
         except BaseException:
             self.post(api.Close(command.session))
             raise
@@ -172,8 +172,7 @@ class RemoteEngine:
             elif held.deaths > DEATHS_MAX:
                 self._give_up(held, f"{held.deaths} workers ended while they made its next chunk")
             elif held.opened:
-                past = held.past()
-                answer = self._ask(child, lambda id, past=past: link.Revive(id, past))
+                answer = self._ask(child, link.Revive(next(self._ids), held.past()))
                 task = asyncio.get_running_loop().create_task(self._revived(answer, child, held))
                 self._revivals.add(task)
                 for command in held.unanswered():
@@ -224,12 +223,11 @@ class RemoteEngine:
         if self._reviving and self._child is not None:
             self._revive_all(self._child)
 
-    def _ask(self, child: Child, message: Callable[[int], link.ToWorker]) -> "asyncio.Future[api.Opened | api.Refused]":
+    def _ask(self, child: Child, message: link.Ask | link.Revive) -> "asyncio.Future[api.Opened | api.Refused]":
         """Sent at once, so that what is posted next comes after it."""
-        id = next(self._ids)
-        answer = self._answers[id] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(lambda _: self._answers.pop(id, None))
-        child.send(message(id))
+        answer = self._answers[message.id] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda _: self._answers.pop(message.id, None))
+        child.send(message)
         return answer
 
     def _fail_answers(self, detail: str) -> None:

@@ -74,7 +74,8 @@ class ToyRuntime:
         return [(row, CacheView(slot, tuple(range(WINDOW)), WINDOW)) for slot in range(count)]
 
     def read_entry(self, slot: int, entry: int) -> bytes:
-        return self._slab[slot, entry].tobytes()
+        data: bytes = self._slab[slot, entry].tobytes()
+        return data
 
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
         if len(data) != CHANNELS * 8:
