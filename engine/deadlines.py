@@ -22,10 +22,12 @@ def must_start(ticket: Ticket, rules: Rules) -> float:
 
 def may_start(ticket: Ticket, now: float, costs: Costs, reserved: float, rules: Rules) -> bool:
     """Urgent work starts at once; work with slack only if the device is free again when it is needed."""
-    start = rank(ticket, rules)
-    if start <= max(now, reserved) or reserved <= now:
-        return True
-    return now + costs.price(ticket.key, 1) <= reserved
+    return urgent(ticket, now, reserved, rules) or now + costs.price(ticket.key, 1) <= reserved
+
+
+def urgent(ticket: Ticket, now: float, reserved: float, rules: Rules) -> bool:
+    """Its time has come, or comes before that of the chunk that is expected."""
+    return rank(ticket, rules) <= max(now, reserved) or reserved <= now
 
 
 def yields(leader: Ticket, others: Sequence[Ticket], now: float, costs: Costs, rules: Rules) -> bool:

@@ -46,4 +46,4 @@ def choose(queue: Sequence[Ticket], now: float, costs: Costs, reserved: float, r
     if not able:
         return Wait(max(now, min(reserved, min(rank(ticket, rules) for ticket in ranked))))
     leader = next((ticket for ticket in able if not yields(ticket, able, now, costs, rules)), able[0])
-    return Run(gather(leader, ranked, now, costs, rules))
+    return Run(gather(leader, ranked, now, costs, reserved, rules))
