@@ -72,10 +72,11 @@ def browser(
 ) -> None:
     """Motion-to-photon and frame intervals in headless Chromium on loopback."""
     from ..clients.bench.browser import BrowserMissing, run_browser
+    from ..clients.bench.server import ServerFailed
 
     try:
         report = run_browser(card=card, seconds=seconds)
-    except BrowserMissing as error:
+    except (BrowserMissing, ServerFailed) as error:
         raise fail(str(error)) from None
     if as_json:
         print_object(report)

@@ -1,14 +1,16 @@
 """`worldroom cards`: what can be served, what it costs, and whether its weights keep their promises."""
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from .errors import fail
-from .output import print_object
+from .output import print_object, report_table
 
 app = typer.Typer(help="List, show and check the worlds this server knows.", no_args_is_help=True)
 
@@ -89,7 +91,8 @@ def show(name: Annotated[str, typer.Argument(help="Name of the card.")], as_json
 def check(
     name: Annotated[str, typer.Argument(help="Name of the card.")],
     quality: Annotated[bool, typer.Option(help="Also measure the world against its simulator (minutes).")] = False,
-    long: Annotated[bool, typer.Option(help="With --quality: the full 10,000-frame rollouts.")] = False,
+    long: Annotated[bool, typer.Option(help="With --quality: also 10,000 frames.")] = False,
+    sheets: Annotated[Path | None, typer.Option(help="With --quality: write sample sheets into this folder.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Check a card's weight files and, with --quality, measure what it promises. Exit status 1 when a gate fails."""
@@ -109,14 +112,24 @@ def check(
         return
     if name != "drive":
         raise fail(f"card '{name}' has no quality measure; drive has one")
-    from ..training.drive import quality as drive_quality
+    _check_quality(long, sheets, as_json)
 
-    report = drive_quality.measure(short=not long)
+
+def _check_quality(long: bool, sheets: Path | None, as_json: bool) -> None:
+    from ..models.drive.card import WEIGHTS
+    from ..training.drive.quality import measure_card
+
+    with Progress(transient=True, disable=as_json) as bars:
+        task = bars.add_task("dreaming", total=None)
+        report = measure_card(WEIGHTS, sheets, not long, lambda frames: bars.advance(task, frames))
+    failures = report.failures()
     if as_json:
         print_object(report)
     else:
-        Console().print(drive_quality.table(report))
-    raise typer.Exit(0 if report.ok else 1)
+        report_table("drive against its simulator", report)
+        for failure in failures:
+            typer.secho(failure, fg=typer.colors.RED)
+    raise typer.Exit(1 if failures else 0)
 
 
 class CheckReport(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from ..contract.loop import StepKind
 from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
 
 TOKENS, CHANNELS = 40, 32
-WIDTH, HEADS, LAYOUT, WINDOW = 192, 6, "STSTSTS", 11
+WIDTH, HEADS, LAYOUT, WINDOW = 160, 5, "STSTSTS", 11
 PICTURE_WIDTH, PICTURE_HEIGHT, SCALE, FPS = 128, 80, 4, 24
 KV_BYTES_PER_ENTRY = {
     # K and V [temporal blocks, tokens, width] of one frame
@@ -40,7 +40,7 @@ def drive_card(precision: Precision = RECIPE.default.precision) -> ModelCard:
         family="drive",
         title="Drive: a dreamed road",
         components=(
-            ComponentSpec("transformer", "predicts frames", 3_330_136, "transformer.safetensors", "Apache-2.0"),
+            ComponentSpec("transformer", "predicts frames", 2_325_076, "transformer.safetensors", "Apache-2.0"),
             ComponentSpec("autoencoder", "pictures and latents", 1_222_868, "autoencoder.safetensors", "Apache-2.0"),
             ComponentSpec("text", "free text to a look", 0, "text.safetensors", "Apache-2.0"),
             ComponentSpec("openings", "first latents of each look", 0, "openings.safetensors", "Apache-2.0"),

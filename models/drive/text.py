@@ -1,15 +1,16 @@
-"""Free text to a look: a table of word vectors, distilled from a sentence encoder, and a small head on top.
+"""Free text to a look: evidence per word and phrase, distilled from a sentence encoder, summed over the text.
 
-    words [T] -> vectors [T, D] (int8) -> relu([word | word before] A) O, summed over words -> a softmax per attribute
+    "a blizzard at midnight"  ->  [blizzard] + [midnight]  ->  softmax per attribute; what is not said takes a default
 
-Runs on numpy in well under a millisecond, downloads nothing and knows no picture. Words it has no vector for are
-split or ignored; a text without any known word gives the default look. Legend: V vocabulary, D width, L look.
+Longest known phrases first; a negation turns weather to clear and night to day. Runs in well under a millisecond on
+numpy and downloads nothing. Words without evidence are ignored. Legend: P phrases, L look.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +20,25 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from ..weights import WeightsError, load_tensors
-from .look import ATTRIBUTES, LOOK
+from .look import BIOMES, LOOK, TIMES, WEATHERS
 
 LONGEST = 400  # characters of a prompt
-MOST_WORDS = 64
+STEP = 1 / 64  # evidence of one integer step in the table
+LONGEST_PHRASE = 6  # words
+SAID = 0.2  # an attribute with less evidence than this was not said
+CERTAIN = 8.0  # softmax sharpness per unit of evidence
+BEFORE = frozenset(["no", "not", "without", "never", "stop", "stopped", "isnt", "dont", "nor", "avoid", "lose"])
+BETWEEN = frozenset(
+    ["a", "an", "the", "more", "longer", "any", "so", "too", "very", "that", "this", "single", "is", "it"]
+)
+AFTER = frozenset(
+    ["lifts", "lifted", "gone", "stops", "stopped", "clears", "ends", "ended", "vanishes", "disappears", "leaves"]
+)
 _WORD = re.compile(r"[a-z0-9]+")
+_TIME, _BIOME = slice(0, len(TIMES)), slice(len(TIMES), len(TIMES) + len(BIOMES))
+_WEATHER = slice(len(TIMES) + len(BIOMES), LOOK)
+_DAY, _NIGHT = TIMES.index("day"), TIMES.index("night")
+_CLEAR, _FOG = WEATHERS.index("clear"), WEATHERS.index("fog")
 
 Array = NDArray[np.float32]
 
@@ -33,83 +48,109 @@ class PromptTooLong(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    """first [2D, H], first_bias [H], second [H, L], second_bias [L]."""
-
-    first: Array
-    first_bias: Array
-    second: Array
-    second_bias: Array
-
-    def logits(self, vectors_TD: Array) -> Array:
-        before_TD = np.concatenate([np.zeros_like(vectors_TD[:1]), vectors_TD[:-1]])
-        hidden = np.maximum(np.concatenate([vectors_TD, before_TD], 1) @ self.first + self.first_bias, 0)
-        return np.asarray((hidden @ self.second).sum(0) + self.second_bias, np.float32)
-
-
-@dataclass(frozen=True, slots=True)
 class TextEncoder:
-    """`index` maps a word to its row of `table_VD` (int8, times `scale_D`)."""
+    """`index` maps a known phrase (words joined by one blank) to its row of `evidence_PL` (int8, times STEP)."""
 
     index: dict[str, int]
-    table_VD: NDArray[np.int8]
-    scale_D: Array
-    head: Head
+    evidence_PL: NDArray[np.int8]
 
     def look(self, text: str) -> Array:
         """The 12-d look of a text, each attribute's shares summing to 1; raises `PromptTooLong`."""
         if len(text) > LONGEST:
             raise PromptTooLong(f"a prompt may have {LONGEST} characters, this one has {len(text)}")
-        look_L = self.head.logits(self.vectors(self.known(text)))
-        at = 0
-        for values in ATTRIBUTES:
-            part = look_L[at : at + len(values)]
-            part[:] = np.exp(part - part.max())
-            part /= part.sum()
-            at += len(values)
+        said_L = np.zeros(LOOK, np.float32)
+        for evidence_L in self._heard(plain_words(text)):
+            said_L += np.maximum(evidence_L, 0)
+        look_L = np.zeros(LOOK, np.float32)
+        look_L[_TIME] = _shares(said_L[_TIME], _DAY)
+        look_L[_WEATHER] = _shares(said_L[_WEATHER], _CLEAR)
+        look_L[_BIOME] = _shares(said_L[_BIOME], _suiting_biome(look_L))
         return look_L
 
-    def known(self, text: str) -> list[int]:
-        """Table rows of the text's words, in order."""
-        plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower().replace("'", "")
-        rows = (row for word in _WORD.findall(plain) for row in self._rows(word))
-        return [row for row, _ in zip(rows, range(MOST_WORDS), strict=False)]
+    def _heard(self, words: list[str]) -> Iterator[Array]:
+        """Evidence of each known phrase, turned where it is negated."""
+        at = 0
+        while at < len(words):
+            length, rows = self._longest(words, at)
+            negated = _negated(words, at, at + length)
+            for row in rows:
+                evidence_L = self.evidence_PL[row].astype(np.float32) * np.float32(STEP)
+                yield _turned(evidence_L) if negated else evidence_L
+            at += length
 
-    def vectors(self, rows: list[int]) -> Array:
-        return np.asarray(self.table_VD[rows].astype(np.float32) * self.scale_D, np.float32).reshape(len(rows), -1)
+    def _longest(self, words: list[str], at: int) -> tuple[int, list[int]]:
+        """How many words the longest known phrase at `at` takes, and its rows."""
+        for length in range(min(LONGEST_PHRASE, len(words) - at), 0, -1):
+            row = self.index.get(" ".join(words[at : at + length]))
+            if row is not None:
+                return length, [row]
+        return 1, self._parts(words[at])
 
-    def _rows(self, word: str) -> list[int]:
-        """The word, its singular, or the two known words it is made of."""
-        for form in (word, word.removesuffix("s"), word.removesuffix("es")):
-            if form in self.index:
-                return [self.index[form]]
-        for cut in range(len(word) - 2, 1, -1):
+    def _parts(self, word: str) -> list[int]:
+        """An unknown word's stem, or the two known words it is made of."""
+        for ending in ("s", "es", "y", "ly", "ed", "ing", "like"):
+            stem = word.removesuffix(ending)
+            if stem != word and len(stem) > 2 and stem in self.index:
+                return [self.index[stem]]
+        for cut in range(len(word) - 3, 2, -1):
             if word[:cut] in self.index and word[cut:] in self.index:
                 return [self.index[word[:cut]], self.index[word[cut:]]]
         return []
 
 
+def plain_words(text: str) -> list[str]:
+    """Lower-case ASCII words; accents and apostrophes are dropped."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return _WORD.findall(plain.replace("'", ""))
+
+
+def _negated(words: list[str], start: int, end: int) -> bool:
+    before = start - 1
+    while before >= 0 and words[before] in BETWEEN:
+        before -= 1
+    after = end
+    while after < len(words) and words[after] in BETWEEN | {"has", "have"}:
+        after += 1
+    return (before >= 0 and words[before] in BEFORE) or (after < len(words) and words[after] in AFTER)
+
+
+def _turned(evidence_L: Array) -> Array:
+    """What a negated phrase says: no rain and no fog are clear, not night is day; other things are not said at all."""
+    turned_L = np.zeros_like(evidence_L)
+    weather, night = evidence_L[_WEATHER], evidence_L[_TIME][_NIGHT]
+    turned_L[_WEATHER][_CLEAR] = max(float(np.delete(weather, _CLEAR).max()), 0.0)
+    turned_L[_TIME][_DAY] = max(float(night), 0.0)
+    return turned_L
+
+
+def _shares(said: Array, default: int) -> Array:
+    if said.max() < SAID:
+        return np.asarray(np.eye(len(said), dtype=np.float32)[default], np.float32)
+    shares = np.exp(CERTAIN * (said - said.max()))
+    return np.asarray(shares / shares.sum(), np.float32)
+
+
+def _suiting_biome(look_L: Array) -> int:
+    """Where nothing is said: night is of the city, fog of the forest, all else of the coast."""
+    if look_L[_TIME].argmax() == _NIGHT:
+        return BIOMES.index("city")
+    return BIOMES.index("forest") if look_L[_WEATHER].argmax() == _FOG else BIOMES.index("coast")
+
+
 def load_text(file: Path) -> TextEncoder:
     """Raises `WeightsError`."""
-    try:
-        with safe_open(file, framework="pt") as opened:
-            sizes = {key: tuple(opened.get_slice(key).get_shape()) for key in opened.keys()}  # noqa: SIM118
-    except (SafetensorError, FileNotFoundError):
-        sizes = {}
-    words, width, hidden = (sizes.get(key, (0, 0))[axis] for key, axis in (("table", 0), ("table", -1), ("first", -1)))
-    expected: dict[str, tuple[int, ...]] = {
-        "words": (sizes.get("words", (0,))[0],),
-        "table": (words, width),
-        "scale": (width,),
-        "first": (2 * width, hidden),
-        "first_bias": (hidden,),
-        "second": (hidden, LOOK),
-        "second_bias": (LOOK,),
-    }
-    tensors = load_tensors(file, expected, (torch.uint8, torch.int8, torch.float32))
-    vocabulary = bytes(tensors["words"].numpy()).decode("ascii").split("\n")
-    if len(vocabulary) != words:
-        raise WeightsError(file, f"key 'words' names {len(vocabulary)} words, the table has {words}")
-    head = Head(*(tensors[key].numpy() for key in ("first", "first_bias", "second", "second_bias")))
-    index = {word: row for row, word in enumerate(vocabulary)}
-    return TextEncoder(index, tensors["table"].numpy(), tensors["scale"].numpy(), head)
+    letters, phrases = 0, 0
+    if file.is_file():
+        try:
+            with safe_open(file, framework="pt") as opened:
+                known = set(opened.keys())
+                letters = opened.get_slice("phrases").get_shape()[0] if "phrases" in known else 0
+                phrases = opened.get_slice("evidence").get_shape()[0] if "evidence" in known else 0
+        except SafetensorError as error:
+            raise WeightsError(file, f"is truncated or damaged ({error})") from error
+    expected = {"phrases": (letters,), "evidence": (phrases, LOOK)}
+    tensors = load_tensors(file, expected, (torch.uint8, torch.int8))
+    names = tensors["phrases"].numpy().tobytes().decode("ascii").split("\n")
+    if len(names) != phrases:
+        raise WeightsError(file, f"key 'phrases' names {len(names)} phrases, the table has {phrases}")
+    return TextEncoder({name: row for row, name in enumerate(names)}, tensors["evidence"].numpy())

@@ -98,7 +98,8 @@ class CondBF:
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Softmax attention by plain matmuls: on a CPU in bf16 faster than the fused kernel, forward and backward."""
-    return ((q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)).softmax(-1) @ v
+    attended: Tensor = ((q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)).softmax(-1) @ v
+    return attended
 
 
 class Spatial(nn.Module):

@@ -36,7 +36,8 @@ def openings(autoencoder: DriveAutoencoder, seed: int) -> Tensor:
     for _ in range(FIRST_FRAMES):
         course.step(gas)
         frames.append(autoencoder.encode(to_model(torch.from_numpy(render(world)))))
-    return torch.stack(frames[::-1], 1).unflatten(0, (VARIANTS, THEMES))
+    newest_first = torch.stack(frames[::-1], 1)
+    return newest_first.reshape(VARIANTS, THEMES, *newest_first.shape[1:])
 
 
 def save_openings(autoencoder: DriveAutoencoder, seed: int, path: Path) -> None:

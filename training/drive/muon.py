@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 _POLYNOMIALS = (
     (8.28721201814563, -23.595886519098837, 17.300387312530933),
@@ -33,9 +33,7 @@ def orthogonalised(matrix: Tensor) -> Tensor:
 class Muon:
     """One momentum buffer per matrix; `rate` is set from outside before each step."""
 
-    def __init__(
-        self, matrices: Sequence[nn.Parameter], rate: float, momentum: float = 0.95, decay: float = 0.01
-    ) -> None:
+    def __init__(self, matrices: Sequence[Tensor], rate: float, momentum: float = 0.95, decay: float = 0.01) -> None:
         self.matrices, self.rate, self.momentum, self.decay = list(matrices), rate, momentum, decay
         self.buffers = [torch.zeros_like(m) for m in self.matrices]
 

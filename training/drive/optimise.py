@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from .muon import Muon
+
+
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Optimiser:
         self.adam.zero_grad()
 
 
-def optimiser_for(hidden: list[nn.Parameter], model: nn.Module, rates: Rates, betas: tuple[float, float]) -> Optimiser:
+def optimiser_for(hidden: Sequence[Tensor], model: nn.Module, rates: Rates, betas: tuple[float, float]) -> Optimiser:
     """`hidden` are the 2-d matrices Muon trains; every other parameter of `model` goes to AdamW."""
     known = {id(p) for p in hidden}
     others = [p for p in model.parameters() if id(p) not in known]
@@ -60,7 +65,7 @@ def optimiser_for(hidden: list[nn.Parameter], model: nn.Module, rates: Rates, be
     )
 
 
-def averaged_copy(model: nn.Module) -> nn.Module:
+def averaged_copy(model: M) -> M:
     return copy.deepcopy(model).requires_grad_(False)
 
 
@@ -69,8 +74,8 @@ def update_average(average: nn.Module, model: nn.Module, keep: float) -> None:
     """average = keep * average + (1 - keep) * model, buffers copied."""
     for a, b in zip(average.parameters(), model.parameters(), strict=True):
         a.lerp_(b, 1 - keep)
-    for a, b in zip(average.buffers(), model.buffers(), strict=True):
-        a.copy_(b)
+    for kept, newest in zip(average.buffers(), model.buffers(), strict=True):
+        kept.copy_(newest)
 
 
 @dataclass(slots=True)

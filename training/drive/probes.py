@@ -78,11 +78,10 @@ def frame_seconds(networks: Networks, frames: int = 60) -> float:
     model = networks.transformer
     s, g = model.shape, torch.Generator().manual_seed(0)
     kind = model.inward.weight.dtype
-    rand = lambda *size: torch.randn(*size, generator=g).to(kind)  # noqa: E731
-    k = rand(1, s.temporal, s.tokens, s.heads, s.entries, s.head_width)
+    k = torch.randn(1, s.temporal, s.tokens, s.heads, s.entries, s.head_width, generator=g).to(kind)
     kv = KVView(k, k, torch.arange(s.entries)[None])
     cond = CondB(torch.zeros(1, s.controls), torch.zeros(1, s.look), torch.zeros(1, s.innovations))
-    history = rand(1, 3, s.tokens, s.channels)
+    history = torch.randn(1, 3, s.tokens, s.channels, generator=g).to(kind)
     taken = []
     for _ in range(frames):
         started = time.perf_counter()

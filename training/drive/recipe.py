@@ -159,9 +159,10 @@ def _judge(out: Path, budget: Budget, seed: int, bar: _Bar) -> None:
 
 
 def _autoencoder(out: Path) -> DriveAutoencoder:
-    model = DriveAutoencoder().to(memory_format=torch.channels_last)
+    model = DriveAutoencoder()
     model.load_state_dict(load_checkpoint(out / "autoencoder.pt").average)
-    return model.eval().requires_grad_(False)
+    model.eval().requires_grad_(False)
+    return model
 
 
 def _transformer(path: Path) -> DriveTransformer:

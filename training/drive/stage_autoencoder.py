@@ -76,7 +76,7 @@ Drawn = Callable[[np.random.Generator], tuple[Tensor, Tensor]]  # one batch: wha
 def train(frames: Frames, held: Frames, path: Path, total: int, seed: int, report: Reporter) -> DriveAutoencoder:
     """Train encoder and decoder for `total` iterations (resuming from `path`) and return the averaged model."""
     torch.manual_seed(seed)
-    model = DriveAutoencoder().to(memory_format=torch.channels_last)
+    model = DriveAutoencoder()
 
     def batch(rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         picked = frames[rng.integers(frames.shape[0], size=BATCH), rng.integers(frames.shape[1], size=BATCH)]
@@ -127,7 +127,7 @@ def _fit(
     for iteration in range(first, budget.total):
         drawn, picture = batch(rng)
         loss = picture_loss(drawn, picture)
-        loss.backward()
+        torch.autograd.backward(loss)
         optimiser.step(iteration, budget.total)
         update_average(average, model, min(0.998, iteration / (iteration + 20)))
         losses += float(loss.detach())

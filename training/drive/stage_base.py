@@ -22,6 +22,7 @@ BETAS = (0.9, 0.97)
 WINDOWS, TARGETS = 8, 12
 FRAMES = TARGETS + 2
 CONTEXT_NOISE, DAMAGED = 0.4, 0.25
+SOFT = 1e-3  # keeps the root smooth at zero
 ONES = 0.75  # share of targets at noise level 1
 CHECKPOINT_EVERY = 60
 
@@ -35,7 +36,7 @@ class Report:
     held_loss: float | None
 
 
-def hidden_matrices(model: DriveTransformer) -> Iterator[nn.Parameter]:
+def hidden_matrices(model: DriveTransformer) -> Iterator[Tensor]:
     """The matrices inside the blocks, which Muon trains."""
     for block in (model.context, *model.blocks):
         if isinstance(block, Spatial):
@@ -56,14 +57,18 @@ def prediction_loss(
     largest_noise: float,
     g: torch.Generator,
 ) -> Tensor:
-    """Squared error of each target frame [B, T], contexts noised up to `largest_noise`."""
+    """Error of each target frame [B, T], contexts noised up to `largest_noise`.
+
+    The error of a token is the length of its miss, not the square: where a dream has gone its own way and the truth
+    cannot be known any more, a far miss pulls no harder than a near one, and the model need not answer with a blur.
+    """
     context, context_sigma = with_noise(context_BFNC, largest_noise, g)
     x0 = truth.latents_BFNC[:, 2:]
     s = sigma_BT[..., None, None]
     x = (1 - s) * x0 + s * torch.randn(x0.shape, generator=g)
     sigma_BF = torch.cat([sigma_BT[:, :2], sigma_BT], 1)
     predicted = model.two_stream(context, x, context_sigma, truth.cond(sigma_BF))
-    return (predicted - x0).square().mean((2, 3))
+    return ((predicted - x0).square().mean(3) + SOFT).sqrt().mean(2)
 
 
 def train(
@@ -81,7 +86,7 @@ def train(
         context = with_damage(truth.latents_BFNC, DAMAGED, g)
         sigma = target_sigma(WINDOWS, TARGETS, ONES, g)
         loss = prediction_loss(model, context, truth, sigma, CONTEXT_NOISE, g)
-        loss.mean().backward()
+        torch.autograd.backward(loss.mean())
         optimiser.step(iteration, total)
         update_average(average, model, min(0.997, iteration / (iteration + 20)))
         losses.append(float(loss[sigma == 1].detach().mean()))
@@ -100,8 +105,6 @@ def held_loss(model: DriveTransformer, held: Latents) -> float:
     g, ones = torch.Generator().manual_seed(7), torch.ones(8, TARGETS)
     parts = []
     for i in range(0, 24, 8):
-        rows = Window(
-            *(t[i : i + 8] for t in (truth.latents_BFNC, truth.controls_BFK, truth.look_BFL, truth.innovations_BFI))
-        )
+        rows = truth.rows(i, i + 8)
         parts.append(prediction_loss(model, rows.latents_BFNC, rows, ones, 0.0, g).mean())
     return float(torch.stack(parts).mean())

@@ -90,7 +90,7 @@ def train(
         share = torch.from_numpy(np.concatenate([np.ones(driven, np.float32), roadless.share[i]]))
         loss = _loss(verdict, share, data, e, t)
         optimiser.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimiser.step()
         if (step + 1) % 100 == 0:
             report(step + 1, float(loss.detach()))
@@ -157,6 +157,9 @@ def accuracy(judge: Judge, held: Episodes, roadless: Roadless, autoencoder: Driv
 
 def _judged(judge: Judge, frames: NDArray[np.uint8], autoencoder: DriveAutoencoder) -> Verdict:
     picture = to_model(torch.from_numpy(np.ascontiguousarray(frames)))
-    coded = [autoencoder.decode(autoencoder.encode(part)).clamp(-1, 1) for part in picture.split(64)]
+    coded = [
+        autoencoder.decode(autoencoder.encode(part)).clamp(-1, 1)
+        for part in torch.tensor_split(picture, max(1, len(picture) // 64))
+    ]
     verdict: Verdict = judge(torch.cat(coded))
     return verdict

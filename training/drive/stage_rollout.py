@@ -2,7 +2,7 @@
 
 Sessions start from a few recorded frames and dream on under the recorded keys, looks and innovations. Because
 those determine the world, the simulator's frames stay valid targets for long dreams; the dreams are the
-contexts. A quarter of the rows keeps recorded, damaged contexts.
+contexts. Half of the rows keep recorded, damaged contexts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .optimise import Rates, averaged_copy, resume, save_checkpoint, update_aver
 from .stage_base import FRAMES, TARGETS, optimiser_of, prediction_loss
 from .windows import Latents, Window, sample, target_sigma, with_damage
 
-RATES = Rates(muon=0.01, adam=1e-3, warm_up=20, flat=0.4)
-SESSIONS, RECORDED = 8, 2  # rows of a batch, and how many of them keep recorded contexts
+RATES = Rates(muon=0.02, adam=2e-3, warm_up=20, flat=0.4)
+SESSIONS, DREAMING = 8, 4  # rows of a batch, and how many of them dream; the others keep recorded contexts
 GIVEN = 4  # recorded frames a dream starts from
-CONTEXT_NOISE, DAMAGED = 0.25, 0.7
-ONES = 0.75
-TWO_STEP_SHARE = 0.25
+CONTEXT_NOISE, DAMAGED = 0.3, 0.5
+ONES = 0.9
+TWO_STEP_SHARE = 0.1
 WINDOWS_PER_DREAM = 2
 CHECKPOINT_EVERY = 20
 
@@ -77,18 +77,18 @@ def train(
         length = ramp.at(iteration, total)
         truth = sample(data, SESSIONS, max(GIVEN + length, FRAMES), rng)
         sigmas = TWO_STEPS if rng.random() < TWO_STEP_SHARE else ONE_STEP
-        context = dreamed(model, truth, sigmas, iteration)
-        context[SESSIONS - RECORDED :] = with_damage(truth.latents_BFNC[SESSIONS - RECORDED :], DAMAGED, g)
-        end_error = float((context - truth.latents_BFNC)[: SESSIONS - RECORDED, -1].square().mean())
+        own_rows = dreamed(model, truth.rows(0, DREAMING), sigmas, iteration)
+        end_error = float((own_rows - truth.latents_BFNC[:DREAMING])[:, -1].square().mean())
+        context = torch.cat([own_rows, with_damage(truth.latents_BFNC[DREAMING:], DAMAGED, g)])
         for place in window_places(truth.latents_BFNC.shape[1], rng):
             sigma = target_sigma(SESSIONS, TARGETS, ONES, g)
             loss = prediction_loss(
                 model, context[:, place : place + FRAMES], truth.part(place, FRAMES), sigma, CONTEXT_NOISE, g
             )
-            loss.mean().backward()
+            torch.autograd.backward(loss.mean())
             optimiser.step(iteration, total)
-            update_average(average, model, 0.985)
-            own, recorded = loss[: SESSIONS - RECORDED].detach().mean(), loss[SESSIONS - RECORDED :].detach().mean()
+            update_average(average, model, 0.99)
+            own, recorded = loss[:DREAMING].detach().mean(), loss[DREAMING:].detach().mean()
             seen.append((float(own), float(recorded), end_error))
         if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
             save_checkpoint(path, iteration + 1, model, average, optimiser)

@@ -40,6 +40,10 @@ class Window:
     def cond_at(self, frame: int) -> CondB:
         return CondB(self.controls_BFK[:, frame], self.look_BFL[:, frame], self.innovations_BFI[:, frame])
 
+    def rows(self, first: int, end: int) -> Window:
+        whole = (self.latents_BFNC, self.controls_BFK, self.look_BFL, self.innovations_BFI)
+        return Window(*(t[first:end] for t in whole))
+
     def part(self, first: int, frames: int) -> Window:
         cut = slice(first, first + frames)
         return Window(

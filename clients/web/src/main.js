@@ -243,6 +243,7 @@ function showWorld(state) {
   const name = live ? WORLD_NAMES[state] : LINK_NAMES[notice.link.phase];
   say(element('state-text', HTMLElement), live && state === 'running' && !world.drives ? 'Watching' : name);
   acts.state(state, live && world.drives);
+  say(element('hud-hint', HTMLElement), world.drives ? 'Press a key to measure' : 'Whoever drives can measure');
   promptBox.enable(live && world.drives && state !== 'closed');
 }
 
@@ -279,7 +280,7 @@ setInterval(() => {
   notice.update();
 }, 250);
 setInterval(async () => hud.stats(await room.stats()), STATS_EVERY_MS);
-glow(element('picture', HTMLVideoElement), element('glow', HTMLCanvasElement));
+glow(element('picture', HTMLVideoElement));
 
 /** For the console and for tests. */
 Object.assign(globalThis, { worldroom: { room, latency, world, hud, held } });

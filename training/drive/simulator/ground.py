@@ -86,9 +86,11 @@ def _fields(theme_N: NDArray[np.int64], metres_NR: NDArray[np.float64], across_N
         paint[city] = _mix(paint[city], colour("e03ad0"), cover)
     coast = np.flatnonzero(PALETTE.sea_T[theme_N])
     if len(coast):
-        foam = np.clip(1 - np.abs(-across_NRW[coast] - 9) * PER_METRE_R1 / 3, 0, 1) * 0.5
-        sea = colour("2f9fc0") + 0.05 * _stripes(metres_NR[coast], 5.7, 1)[..., None, None]
-        paint[coast] = _mix(paint[coast], sea, np.clip((-across_NRW[coast] - 9) * PER_METRE_R1 / 2 + 0.5, 0, 1))
+        shore = np.asarray((-across_NRW[coast] - 9) * PER_METRE_R1, np.float32)  # pixels left of the water's edge
+        foam = np.clip(1 - np.abs(shore) / 3, 0, 1) * np.float32(0.5)
+        waves = _stripes(metres_NR[coast], 5.7, 1)[..., None, None]
+        sea = np.asarray(colour("2f9fc0") + 0.05 * waves, np.float32)
+        paint[coast] = _mix(paint[coast], sea, np.clip(shore / 2 + np.float32(0.5), 0, 1))
         paint[coast] = _mix(paint[coast], colour("ffffff"), foam)
     return paint
 

@@ -37,7 +37,7 @@ def visible_objects(world: World) -> NDArray[np.int64]:
     """Objects whose middle is inside the picture [B]."""
     centre_BM = road_centre(METRE_DISPLACEMENT, world.curvature(), world.offset_B, world.heading_B, _METRES)
     ahead_BSO = world.object_BSO - world.distance_B[:, None, None]
-    shown = (ahead_BSO > NEAREST) & (ahead_BSO <= OBJECT_ENTRY)
+    shown = (ahead_BSO > NEAREST) & (ahead_BSO < OBJECT_ENTRY + 0.01)
     depth = np.clip(ahead_BSO, NEAREST, OBJECT_ENTRY)
     nearest = np.round(depth).astype(np.int64)
     middle = np.take_along_axis(centre_BM[:, None], nearest.reshape(len(nearest), 2, -1), 2)

@@ -6,6 +6,7 @@ autoencoder could not carry it. Knows nothing of geometry.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ CITY, COAST = BIOMES.index("city"), BIOMES.index("coast")
 
 def colour(code: str) -> Array:
     """'rrggbb' to three floats in [0, 1]."""
-    return np.array([int(code[i : i + 2], 16) for i in (0, 2, 4)], np.float32) / 255
+    return np.array([int(code[i : i + 2], 16) / 255 for i in (0, 2, 4)], np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,35 +133,38 @@ def _sky(air: _Air) -> Array:
     return np.asarray(sky * (1 - lower) + air.low * lower, np.float32)
 
 
+def _table(values: Iterable[Array | float | bool]) -> Array:
+    return np.asarray(list(values), np.float32)
+
+
 def _palette() -> Palette:
     numbers = range(THEMES)
     themes = [theme_of(n) for n in numbers]
     airs = [_air(n) for n in numbers]
     times = [_TIMES[t.time] for t in themes]
     biomes = [_BIOMES[t.biome] for t in themes]
-    f = lambda values: np.asarray(list(values), np.float32)  # noqa: E731
     return Palette(
-        sky_TRC=f(_sky(a) for a in airs),
-        horizon_TC=f(a.low for a in airs),
-        light_TC=f(a.light for a in airs),
-        haze_TC=f(a.haze for a in airs),
-        haze_per_m_T=f(a.haze_per_m for a in airs),
-        sun_TC=f(colour(t.sun) for t in times),
-        sun_row_T=f(t.sun_row for t in times),
-        sun_radius_T=f(5.5 if t.stars > 0.5 else 8.0 for t in times),
-        sun_strength_T=f(a.sun for a in airs),
-        stars_T=f(t.stars * a.stars for t, a in zip(times, airs, strict=True)),
-        headlight_T=f(t.headlight for t in times),
-        wet_T=f(a.wet for a in airs),
-        neon_T=f(t.biome == CITY for t in themes),
-        sea_T=f(t.biome == COAST for t in themes),
-        ground_a_TC=f(colour(b.ground_a) for b in biomes),
-        ground_b_TC=f(colour(b.ground_b) for b in biomes),
-        road_TC=f(colour(b.road) for b in biomes),
-        rumble_a_TC=f(colour(b.rumble_a) for b in biomes),
-        rumble_b_TC=f(colour(b.rumble_b) for b in biomes),
-        far_TC=f(colour(b.far) for b in biomes),
-        near_TC=f(colour(b.near) for b in biomes),
+        sky_TRC=_table(_sky(a) for a in airs),
+        horizon_TC=_table(a.low for a in airs),
+        light_TC=_table(a.light for a in airs),
+        haze_TC=_table(a.haze for a in airs),
+        haze_per_m_T=_table(a.haze_per_m for a in airs),
+        sun_TC=_table(colour(t.sun) for t in times),
+        sun_row_T=_table(t.sun_row for t in times),
+        sun_radius_T=_table(5.5 if t.stars > 0.5 else 8.0 for t in times),
+        sun_strength_T=_table(a.sun for a in airs),
+        stars_T=_table(t.stars * a.stars for t, a in zip(times, airs, strict=True)),
+        headlight_T=_table(t.headlight for t in times),
+        wet_T=_table(a.wet for a in airs),
+        neon_T=_table(t.biome == CITY for t in themes),
+        sea_T=_table(t.biome == COAST for t in themes),
+        ground_a_TC=_table(colour(b.ground_a) for b in biomes),
+        ground_b_TC=_table(colour(b.ground_b) for b in biomes),
+        road_TC=_table(colour(b.road) for b in biomes),
+        rumble_a_TC=_table(colour(b.rumble_a) for b in biomes),
+        rumble_b_TC=_table(colour(b.rumble_b) for b in biomes),
+        far_TC=_table(colour(b.far) for b in biomes),
+        near_TC=_table(colour(b.near) for b in biomes),
         biome_T=np.array([t.biome for t in themes], np.int64),
     )
 

@@ -127,7 +127,7 @@ def _objects(frame: Array, scene: _Scene, who: int, theme: int) -> None:
     """Roadside objects, far ones first."""
     world = scene.world
     ahead_SO = world.object_BSO[who] - world.distance_B[who]
-    sides, places = np.nonzero((ahead_SO > NEAREST) & (ahead_SO <= OBJECT_ENTRY))
+    sides, places = np.nonzero((ahead_SO > NEAREST) & (ahead_SO < OBJECT_ENTRY + 0.01))
     for i in np.argsort(-ahead_SO[sides, places]):
         side, depth = int(sides[i]), float(ahead_SO[sides[i], places[i]])
         kind = int(world.kind_BSO[who, side, places[i]] > 0)

@@ -201,9 +201,8 @@ def _car(lean: float, braking: bool) -> Patch:
         plane.rotate(-lean * 8, Image.Resampling.BICUBIC, center=(68, 74), translate=(round(lean * 8), 0))
         for plane in (im, lamp)
     ]
-    rgba, glow = (
-        np.asarray(plane.resize((CAR_WIDTH, CAR_HEIGHT), Image.Resampling.BOX), np.float32) / 255 for plane in placed
-    )
+    small = [plane.resize((CAR_WIDTH, CAR_HEIGHT), Image.Resampling.BOX) for plane in placed]
+    rgba, glow = (np.asarray(np.asarray(plane) / 255, np.float32) for plane in small)
     return Patch(rgba[..., :3] * rgba[..., 3:], rgba[..., 3:], glow[..., None])
 
 
