@@ -5,6 +5,7 @@ The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm
 
 import asyncio
 import logging
+import shutil
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -60,7 +61,8 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     """Serve on `listener` until SIGINT or SIGTERM. Raises `UserFault` when it cannot start."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     console = Console(stderr=True)
-    serving = Serving((spec.card,), _choice(spec), spec.toy, EngineSpec(slots=spec.slots))
+    choice, asleep = _choice(spec), _empty(spec.data_dir / "asleep")
+    serving = Serving((spec.card,), choice, spec.toy, EngineSpec(slots=spec.slots), asleep)
     clock = SystemClock()
     engine = Workers(tuple(RemoteEngine(serving, clock) for _ in range(spec.workers)))
     async with AsyncExitStack() as stack:
@@ -110,6 +112,16 @@ def _choice(spec: ServeSpec) -> RuntimeChoice | None:
     except (catalog.UnknownCard, RecipeMismatch) as error:
         raise UserFault(str(error)) from None
     return choice
+
+
+def _empty(folder: Path) -> Path:
+    """A folder without what an earlier server left in it: no world outlives its server."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise UserFault(f"cannot use the data folder {folder}: {error.strerror}") from None
+    return folder
 
 
 def _precision(name: str) -> Precision:

@@ -19,15 +19,18 @@ from .costs import Costs
 from .dispatch import Dispatcher
 from .drive import Scope
 from .encode import H264Encoder
-from .live import Live, Phase
+from .live import Live
 from .past import Past
+from .phase import Phase
 from .pools import FeatureCache
 from .scheduler import Rules
 from .served import ServedCard
 from .shared import Shared
 from .spec import EngineSpec
 from .store import SnapshotFolder
+from .trail import Trail
 from .warmup import warm_up
+from .watched import Watched, info
 from .worker import Device, ThreadDevice
 
 
@@ -49,6 +52,7 @@ class Engine:
         self._costs = Costs()
         self._served = {loaded.card.name: ServedCard.with_slots(loaded, spec.slots) for loaded in cards}
         self._lives: dict[str, Live] = {}
+        self._watched: dict[str, Watched] = {}
         self._going: set[Live] = set()
         self._waiting = WaitingList(spec.retry_after)
         self._commands: deque[api.Command] = deque()
@@ -90,7 +94,9 @@ class Engine:
             place, wait = self._waiting.refused(command.session, self._clock.now())
             return api.Refused(command.session, no.reason, no.detail, place, wait)
         served = self._served[command.card]
-        return await self._enter(Live(command, served, self._shared, events, self._gone), Live.start)
+        return await self._enter(
+            Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits), Live.start
+        )
 
     async def revive(
         self, past: Past, kept: bytes | None, events: Callable[[api.Event], None]
@@ -100,10 +106,7 @@ class Engine:
         served = self._served.get(command.card)
         if served is None or command.session in self._lives:
             return api.Refused(command.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
-        if served.pool.taken >= served.pool.slots:
-            detail = f"all {served.pool.slots} places are taken"
-            return api.Refused(command.session, api.RefusalReason.NO_SLOT, detail, 0, self._spec.retry_after)
-        live = Live(command, served, self._shared, events, self._gone)
+        live = Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits)
         return await self._enter(live, lambda live: live.revive(past, kept))
 
     async def _enter(self, live: Live, start: Callable[[Live], Awaitable[None]]) -> api.Opened | api.Refused:
@@ -129,6 +132,21 @@ class Engine:
 
     def capacity(self) -> tuple[api.Capacity, ...]:
         return tuple(self._capacity(served) for served in self._served.values())
+
+    def sessions(self) -> tuple[api.SessionInfo, ...]:
+        return tuple(info(live, self._watched[live.session]) for live in self._lives.values())
+
+    def steps(self) -> tuple[api.Step, ...]:
+        return self._dispatcher.trail.all()
+
+    @property
+    def trail(self) -> Trail:
+        """The ring behind `steps`, for who follows it."""
+        return self._dispatcher.trail
+
+    def _watch(self, opening: api.Open, events: Callable[[api.Event], None]) -> Watched:
+        watched = self._watched[opening.session] = Watched(events)
+        return watched
 
     async def close(self) -> None:
         """Close every session and stop every thread; returns when all of it is gone."""
@@ -170,7 +188,7 @@ class Engine:
 
     def _close(self, live: Live) -> None:
         if self._lives.get(live.session) is live:
-            del self._lives[live.session]
+            del self._lives[live.session], self._watched[live.session]
             self._going.add(live)
             live.close()
 
@@ -201,13 +219,17 @@ class Engine:
             self._need(served, command.latency_class, command.steps or served.default_steps), self._room(served)
         )
 
+    def _fits(self, live: Live) -> bool:
+        need = self._need(live.served, live.latency_class, live.steps)
+        return refuse(need, self._room(live.served)) is None
+
     def _need(self, served: ServedCard, latency_class: api.LatencyClass, steps: int) -> Need:
         price = served.chunk_price(steps)
         return Need(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
 
     def _room(self, served: ServedCard) -> Room:
         return Room(
-            share_used=sum(self._share(live) for live in self._lives.values()),
+            share_used=sum(self._share(live) for live in self._lives.values() if not live.asleep),
             share_cap=self._spec.share_cap,
             slots_used=served.pool.taken,
             slots=served.pool.slots,
@@ -226,7 +248,7 @@ class Engine:
             device=self._device.name,
             sessions=len(mine),
             sessions_max=self._sessions_max(served),
-            share_used=sum((self._share(live) for live in mine), 0.0),
+            share_used=sum((self._share(live) for live in mine if not live.asleep), 0.0),
             share_max=self._spec.share_cap,
             price_us=round(served.chunk_price(served.default_steps) * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,

@@ -15,9 +15,11 @@ from typing import Any
 from ..clock import Clock
 from ..models.contract.cache import CacheView
 from ..models.contract.loaded import LoadedCard
+from .api import Step
 from .costs import Costs
 from .drive import Scope, Superseded
 from .scheduler import Rules, Run, Ticket, choose
+from .trail import Trail
 from .worker import Batch, Device, RowFault
 
 PATIENCE = 0.6
@@ -61,6 +63,7 @@ class Dispatcher:
         self._numbers = itertools.count()
         self._changed = asyncio.Event()
         self._since, self._patience = math.inf, 0.0
+        self.trail = Trail()
 
     @property
     def busy(self) -> tuple[float, float]:
@@ -122,6 +125,7 @@ class Dispatcher:
         finally:
             self._since = math.inf
         seconds = self._clock.now() - started
+        self._note(batch, started, seconds)
         self._costs.observe(first.ticket.key, len(batch), seconds)
         for waiting, result in zip(batch, results, strict=True):
             if waiting.answer.done():
@@ -130,6 +134,21 @@ class Dispatcher:
                 waiting.answer.set_exception(result.problem)
             else:
                 waiting.answer.set_result(Ran(result, started, seconds))
+
+    def _note(self, batch: list[_Waiting], started: float, seconds: float) -> None:
+        key = batch[0].ticket.key
+        self.trail.add(
+            Step(
+                device=self._device.name,
+                card=key.card,
+                kind=key.kind,
+                sessions=tuple(waiting.ticket.session for waiting in batch),
+                queued=min(waiting.ticket.queued for waiting in batch),
+                started=started,
+                seconds=seconds,
+                price=self._costs.price_or(key, len(batch), 0.0),
+            )
+        )
 
     async def _sleep(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

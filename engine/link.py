@@ -28,13 +28,15 @@ class LinkMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=T
 
 
 class Boot(LinkMessage, frozen=True):
-    """The first message: what the worker serves. `folder` keeps its checkpoints; the edge owns and removes it."""
+    """The first message: what the worker serves. `folder` keeps its checkpoints, `disk` those of
+    sleepers ('' = none); the edge owns both."""
 
     cards: tuple[str, ...]
     choice: RuntimeChoice | None
     toy: ToySpec
     spec: EngineSpec
     folder: str
+    disk: str = ""
 
 
 class Ask(LinkMessage, frozen=True):
@@ -62,7 +64,7 @@ class Answer(LinkMessage, frozen=True):
 
 class Beat(LinkMessage, frozen=True):
     """Ten times a second: the worker's loop turns. `busy`: how long the device has worked on its batch, in seconds;
-    beyond `patience` it hangs.
+    beyond `patience` it hangs. `steps` are those since the last beat.
     """
 
     ready: bool
@@ -70,6 +72,8 @@ class Beat(LinkMessage, frozen=True):
     capacity: tuple[api.Capacity, ...]
     busy: float
     patience: float
+    sessions: tuple[api.SessionInfo, ...] = ()
+    steps: tuple[api.Step, ...] = ()
 
 
 class Kept(LinkMessage, frozen=True):

@@ -1,7 +1,5 @@
 """One session inside the engine: asks for conditions just in time, drives the chunk, hands its frames to the show.
 
-    WAITING --timer--> DUE --Begin--> RUNNING --boundary--> WAITING     (PAUSED asks for nothing, CLOSED holds nothing)
-
 Knows neither other sessions nor viewers. Every way a chunk can end (done, cancelled, fault) comes back through `_over`.
 """
 
@@ -9,38 +7,28 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Any
 
-from ..models.contract.cache import CacheView
-from ..models.contract.loop import Outcome, WorkPlan
+from ..models.contract.loop import Outcome
 from . import api
 from .checkpoint import Checkpoints
 from .chunk import Chunk
-from .dispatch import Job
 from .drive import BadFrames, Scope, Superseded, drive_chunk
 from .past import Past
+from .phase import Phase
 from .playout import Margin, Playout
 from .pools import UnknownFeature
 from .prompts import Prompts
-from .revive import revive
-from .scheduler import Ticket
 from .served import ServedCard
 from .shared import Shared
 from .show import Show
+from .sleep import Sleep
+from .ticketing import Ticketing
 from .world import World
 
 log = logging.getLogger(__name__)
 
 FAULTS_IN_A_ROW = 2
-
-
-class Phase(StrEnum):
-    WAITING = "waiting"
-    DUE = "due"
-    RUNNING = "running"
-    PAUSED = "paused"
-    CLOSED = "closed"
 
 
 class Live:
@@ -53,6 +41,7 @@ class Live:
         shared: Shared,
         emit: Callable[[api.Event], None],
         released: "Callable[[Live], None]",
+        fits: "Callable[[Live], bool]",
     ) -> None:
         card, spec, now = served.loaded.card, shared.spec, shared.clock.now()
         self.session, self.latency_class = opening.session, opening.latency_class
@@ -76,9 +65,12 @@ class Live:
         )
         self._prompts = Prompts(self.session, served, shared, self._scope, self._emit)
         self._checkpoints = Checkpoints(self.world, shared, self._scope, self._prompts)
+        self._ticketing = Ticketing(self.world, shared, self.latency_class, lambda: self._show.lead)
+        self._sleep = Sleep(
+            opening, self.world, shared, self._scope, self._prompts, self._ticketing.execute, lambda: fits(self)
+        )
         self.phase = Phase.PAUSED
-        self._paused = False
-        self._epoch = 0
+        self._paused, self._epoch = False, 0
         self._chunk: Chunk | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -91,6 +83,11 @@ class Live:
         if self.phase is Phase.WAITING and self.latency_class is api.LatencyClass.INTERACTIVE:
             return self._due
         return math.inf
+
+    @property
+    def asleep(self) -> bool:
+        """It holds no slot and no share of the device."""
+        return not self.world.slotted
 
     @property
     def frames_dropped(self) -> int:
@@ -112,11 +109,12 @@ class Live:
     async def revive(self, past: Past, kept: bytes | None) -> None:
         """`start` for a session that lived elsewhere. A past that cannot be made again is a fatal fault."""
         frame, shared = self.served.loaded.card.frame, self._shared
-        self.phase = Phase.RUNNING
+        self.phase = Phase.ASLEEP
         self._paused, self._epoch = past.paused, past.epoch
+        self._sleep.hold(past, kept)
         await self._show.open(lambda: shared.encoder(frame, past.kbps or shared.spec.kbps, shared.spec.kbps_max))
-        if self.phase is not Phase.CLOSED:
-            self._task = asyncio.get_running_loop().create_task(self._make_again(past, kept))
+        if self.phase is not Phase.CLOSED and not (self.asleep and self._paused):
+            self._task = asyncio.get_running_loop().create_task(self._wake())
 
     def obey(self, command: api.Command) -> None:
         if self.phase is Phase.CLOSED:
@@ -175,7 +173,7 @@ class Live:
         if self._chunk is not None and self._chunk.conditions.epoch < self._epoch:
             self._chunk.scope.cancel()
             self._shared.dispatcher.withdraw()
-        if self.phase is not Phase.RUNNING:
+        if self.phase not in (Phase.RUNNING, Phase.ASLEEP):
             self.world.forget()
         if self.phase is Phase.WAITING:
             self._arm()
@@ -183,8 +181,17 @@ class Live:
     def _pause(self) -> None:
         self._paused = True
         if self.phase in (Phase.WAITING, Phase.DUE):
-            self._stop_timer()
-            self.phase = Phase.PAUSED
+            self._stand_still()
+
+    def _stand_still(self) -> None:
+        self._stop_timer()
+        self.phase = Phase.PAUSED
+        self._timer = asyncio.get_running_loop().call_later(self._shared.spec.sleep_after, self._doze)
+
+    def _doze(self) -> None:
+        if self.phase is Phase.PAUSED and self._task is None:
+            self.phase = Phase.ASLEEP
+            self._task = asyncio.get_running_loop().create_task(self._fall_asleep())
 
     def _resume(self) -> None:
         self._paused = False
@@ -192,6 +199,8 @@ class Live:
         if self.phase is Phase.PAUSED:
             self._playout.restart(self._shared.clock.now(), self._lead)
             self._arm()
+        elif self.phase is Phase.ASLEEP and self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._wake())
 
     # ---- asking ----------------------------------------------------------------------------------------------------
 
@@ -202,7 +211,7 @@ class Live:
 
     def _arm(self) -> None:
         if self._paused:
-            self.phase = Phase.PAUSED
+            self._stand_still()
             return
         ahead = self.latency_class is not api.LatencyClass.INTERACTIVE
         self._arm_at(self._playout.due(self._lead, self._show.lead, ahead))
@@ -234,7 +243,7 @@ class Live:
                 self.served.loaded.loop,
                 ask,
                 self.world.writes,
-                lambda plan, view: self._execute(chunk, plan, view),
+                lambda plan, view: self._ticketing.execute(chunk, plan, view),
                 chunk.scope,
                 frame,
             )
@@ -252,34 +261,27 @@ class Live:
             self._finish(chunk, outcome)
         await self._over()
 
-    async def _make_again(self, past: Past, kept: bytes | None) -> None:
+    async def _fall_asleep(self) -> None:
+        if not await self._sleep.fall() or self.phase is Phase.CLOSED:
+            await self._over()
+            return
+        self._task = None
+        if not self._paused:
+            self._resume()
+
+    async def _wake(self) -> None:
+        """Be again what was held in sleep, here or by a worker that ended."""
         try:
-            await revive(self.world, past, kept, self._shared, self._scope, self._prompts, self._execute)
+            past = await self._sleep.wake()
         except Superseded:
             pass
         except Exception as problem:
-            log.exception("session %s cannot be revived", self.session)
+            log.exception("session %s cannot be made again", self.session)
             self._fault("lost", f"{type(problem).__name__}: {problem}", halt=True)
         else:
             self._show.go_on(past.frame, past.pts, past.at, self.world.picture, self.world.number - 1, self._epoch)
             self._playout.restart(self._shared.clock.now(), self._lead)
         await self._over()
-
-    async def _execute(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
-        shared, key = self._shared, self.served.step_key(plan)
-        ticket = Ticket(
-            number=shared.dispatcher.number(),
-            session=self.session,
-            key=key,
-            latency_class=self.latency_class,
-            queued=shared.clock.now(),
-            latest_start=chunk.latest_start,
-            deadline=chunk.deadline - self._show.lead,
-            remaining=self.served.remaining(shared.costs, self.steps, len(chunk.steps), key),
-        )
-        ran = await shared.dispatcher.submit(ticket, Job(self.served.loaded, plan.row, view, chunk.scope))
-        chunk.stepped(key, ran, ticket.queued)
-        return ran.result
 
     def _finish(self, chunk: Chunk, outcome: Outcome[Any]) -> None:
         now, counters = self._shared.clock.now(), self.served.counters
@@ -317,8 +319,9 @@ class Live:
     async def _release(self) -> None:
         await self._show.close()
         await self._prompts.close()
+        self._sleep.stir()
         await self._checkpoints.close()
-        self.world.release()
+        self.world.leave_slot()
         self._released(self)
         self.gone.set()
 

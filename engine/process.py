@@ -62,7 +62,7 @@ class Host:
 
     async def _serve(self, boot: link.Boot) -> None:
         loaded = [await asyncio.to_thread(self._load, card, boot.choice, boot.toy) for card in boot.cards]
-        self._folder = SnapshotFolder(Path(boot.folder))
+        self._folder = SnapshotFolder(Path(boot.folder), Path(boot.disk) if boot.disk else None)
         self._engine = engine = Engine(tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept)
         try:
             await engine.start()
@@ -71,13 +71,17 @@ class Host:
             await engine.close()
 
     async def _beat(self) -> None:
+        told = 0
         while True:
             engine = self._engine
             if engine is None:
                 self._say(link.Beat(False, (), (), 0.0, 0.0))
             else:
                 busy, patience = engine.busy
-                self._say(link.Beat(engine.ready, engine.cards(), engine.capacity(), busy, patience))
+                steps, told = engine.trail.since(told), engine.trail.count
+                self._say(
+                    link.Beat(engine.ready, engine.cards(), engine.capacity(), busy, patience, engine.sessions(), steps)
+                )
             await asyncio.sleep(BEAT)
 
     def _take(self, message: link.ToWorker) -> None:

@@ -23,6 +23,7 @@ from . import api, link
 from .child import COMMAND, Child
 from .held import Held
 from .spec import EngineSpec
+from .trail import Trail
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +42,13 @@ class WorkerFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What one worker serves."""
+    """What one worker serves. `disk`: an empty folder for the worlds of sleepers."""
 
     cards: tuple[str, ...]
     choice: RuntimeChoice | None
     toy: ToySpec
     spec: EngineSpec
+    disk: Path | None = None
 
 
 class RemoteEngine:
@@ -55,12 +57,15 @@ class RemoteEngine:
     def __init__(self, serving: Serving, clock: Clock, command: tuple[str, ...] = COMMAND) -> None:
         self._clock, self._command = clock, command
         self._folder = _folder()
-        self._boot = link.Boot(serving.cards, serving.choice, serving.toy, serving.spec, self._folder)
+        self._boot = link.Boot(
+            serving.cards, serving.choice, serving.toy, serving.spec, self._folder, str(serving.disk or "")
+        )
         self._held: dict[str, Held] = {}
         self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}
         self._ids = itertools.count()
         self._revivals: set[asyncio.Task[None]] = set()
         self._beat = link.Beat(False, (), (), 0.0, 0.0)
+        self._trail = Trail()
         self._broken: WorkerFailed | None = None
         self._child: Child | None = None
         self._living: asyncio.Task[None] | None = None
@@ -120,6 +125,12 @@ class RemoteEngine:
 
     def capacity(self) -> tuple[api.Capacity, ...]:
         return self._beat.capacity
+
+    def sessions(self) -> tuple[api.SessionInfo, ...]:
+        return self._beat.sessions
+
+    def steps(self) -> tuple[api.Step, ...]:
+        return self._trail.all()
 
     async def close(self) -> None:
         """Close every session and end the worker; returns when the process is gone."""
@@ -216,6 +227,7 @@ class RemoteEngine:
 
     def _beaten(self, beat: link.Beat) -> None:
         self._beat = beat
+        self._trail.extend(beat.steps)
         if not beat.ready:
             return
         self._broken = None

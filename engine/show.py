@@ -114,8 +114,9 @@ class Show:
 
         `picture`: what stands on the screens, for who joins.
         """
-        self._frames, self._last_pts, self._last_at = frame, pts, at
-        self._playout.origin = at - pts / TICKS
+        if frame > self._frames:
+            self._frames, self._last_pts, self._last_at = frame, pts, at
+            self._playout.origin = at - pts / TICKS
         if picture is not None and self._last is None:
             still = Timings(wait_us=0, step_us=0, decode_us=0, encode_us=0)
             self._last = Shot(picture, at, chunk, epoch, 0, 0, (), at, still)

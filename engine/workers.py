@@ -4,7 +4,6 @@ A worker that dies takes only its own sessions into the pause; the others do not
 """
 
 import asyncio
-import itertools
 from collections.abc import Callable
 
 import msgspec
@@ -65,13 +64,10 @@ class Workers:
 
     def capacity(self) -> tuple[api.Capacity, ...]:
         """One entry per worker and card; `device` also names the worker when there are several."""
-        if len(self._workers) == 1:
-            return self._workers[0].capacity()
         return tuple(
-            itertools.chain.from_iterable(
-                (msgspec.structs.replace(entry, device=f"{entry.device}:{number}") for entry in worker.capacity())
-                for number, worker in enumerate(self._workers)
-            )
+            msgspec.structs.replace(entry, device=self._named(entry.device, number))
+            for number, worker in enumerate(self._workers)
+            for entry in worker.capacity()
         )
 
     async def close(self) -> None:

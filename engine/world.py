@@ -10,17 +10,22 @@ import numpy.typing as npt
 
 from ..models.contract.loop import Ask, Outcome
 from . import api
+from .drive import NoCache, Writes
 from .pools import FeatureCache
 from .served import ServedCard
 
+NO_SLOT = -1
+
 
 class World:
-    """Takes a slot at once; raises `pools.PoolFull`."""
+    """Takes a slot if there is one. Without it (asleep) the world is neither asked nor advanced."""
 
     def __init__(self, served: ServedCard, opening: api.Open) -> None:
         self.served, self.session = served, opening.session
-        self.slot = served.pool.acquire()
-        self.writes = served.writes(self.slot)
+        self.slot = NO_SLOT
+        self.writes: Writes = NoCache()
+        if served.pool.taken < served.pool.slots:
+            self.take_slot()
         self.seed, self.branch = opening.seed, opening.branch
         self.steps = opening.steps or served.default_steps
         self.number = 0
@@ -63,7 +68,20 @@ class World:
     def begin_anew(self, epoch: int, seed: int) -> None:
         self.epoch, self.seed, self.carry = epoch, seed, None
         self.generation += 1
-        self.served.pool.reset(self.slot)
+        if self.slotted:
+            self.served.pool.reset(self.slot)
 
-    def release(self) -> None:
-        self.served.pool.free(self.slot)
+    @property
+    def slotted(self) -> bool:
+        return self.slot != NO_SLOT
+
+    def take_slot(self) -> None:
+        """Raises `pools.PoolFull`. What the slot holds is a fresh world's until it is restored."""
+        self.slot = self.served.pool.acquire()
+        self.writes = self.served.writes(self.slot)
+
+    def leave_slot(self) -> None:
+        """Free it, if there is one; what the world was is the caller's to keep."""
+        if self.slotted:
+            self.served.pool.free(self.slot)
+            self.slot = NO_SLOT

@@ -1,6 +1,7 @@
 """A world written down goes on bit for bit, on the same worker or another one; virtual time."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,14 +20,15 @@ from worldroom.tests.virtual_time import run
 class Worker:
     """An engine that keeps checkpoints in a folder."""
 
-    def __init__(self, loaded: LoadedCard, folder: Path, chunks: int = 7) -> None:
-        self.store = SnapshotFolder(folder)
+    def __init__(self, loaded: LoadedCard, folder: Path, chunks: int = 7, slots: int = 3) -> None:
+        (folder / "disk").mkdir(exist_ok=True)
+        self.store = SnapshotFolder(folder, folder / "disk")
         self.kept: list[tuple[str, int, int]] = []
         self.device = FakeDevice(steady(0.003))
         self.engine = Engine(
             (loaded,),
             LoopClock(asyncio.get_running_loop()),
-            EngineSpec(slots=3, checkpoint_chunks=chunks, checkpoint_seconds=1e9, share_cap=1.0),
+            EngineSpec(slots=slots, checkpoint_chunks=chunks, checkpoint_seconds=1e9, share_cap=1.0),
             self.device,
             BlankEncoder,
             self.store,
@@ -162,3 +164,77 @@ def test_a_snapshot_of_another_card_is_refused() -> None:
     kept = snapshot.Snapshot("drive@1 w fp32", 2, 1, 0, 3, 0, None, 0, (), (), None)
     with pytest.raises(snapshot.SnapshotMismatch, match="snapshot of drive@1 w fp32, this worker runs toy@1 none int"):
         kept.carry_for(toy())
+
+
+def test_a_paused_world_sleeps_gives_its_slot_away_and_wakes_within_a_chunk(tmp_path: Path) -> None:
+    async def scene() -> None:
+        here = Worker(toy(), tmp_path, slots=1)
+        await here.engine.start()
+        first = Person(here.engine, "a", "a storm", steering)
+        await first.open(seed=5)
+        await until(lambda: len(first.done) >= 10)
+        here.engine.post(api.Pause("a"))
+        await asyncio.sleep(25)
+        capacity = here.engine.capacity()[0]
+        assert (capacity.sessions, capacity.pool_bytes_used, capacity.share_used) == (1, 0, 0.0)
+
+        second = Person(here.engine, "b", "noise", steering)
+        assert isinstance(await second.open(seed=6), api.Opened)
+        here.engine.post(api.Resume("a"))
+        slept = len(first.done)
+        await asyncio.sleep(1)
+        assert len(first.done) == slept, "it waits for the slot"
+        here.engine.post(api.Close("b"))
+        await asyncio.sleep(0.3)
+        assert len(first.done) > slept
+        await until(lambda: len(first.done) >= 30)
+
+        here.engine.post(api.Pause("a"))
+        await asyncio.sleep(200)
+        assert here.engine.capacity()[0].pool_bytes_used == 0
+        assert len(os.listdir(tmp_path / "disk")) == 1
+        due, resumed = len(first.dues), asyncio.get_running_loop().time()
+        here.engine.post(api.Resume("a"))
+        await until(lambda: len(first.dues) > due)
+        assert first.dues[due][0] - resumed < 1 / 24
+        await asyncio.sleep(1)
+        assert [event.chunk for _, event in first.done] == list(range(len(first.done)))
+        digests = first.digests()
+        here.engine.post(api.Close("a"))
+        await asyncio.sleep(1)
+
+        solo = Person(here.engine, "solo", "a storm", steering)
+        await solo.open(seed=5)
+        await until(lambda: len(solo.done) >= len(digests))
+        assert solo.digests()[: len(digests)] == digests
+        await here.engine.close()
+        here.engine.check_integrity()
+
+    run(scene())
+
+
+def test_a_sleeper_can_be_closed_redirected_and_woken_in_any_order(tmp_path: Path) -> None:
+    async def scene() -> None:
+        here = Worker(toy(), tmp_path, slots=1)
+        await here.engine.start()
+        person = Person(here.engine, "a", "a storm", steering)
+        await person.open(seed=5)
+        await until(lambda: len(person.done) >= 10)
+        here.engine.post(api.Pause("a"))
+        await asyncio.sleep(25)
+        person.supersede(restart=True, seed=6)
+        here.engine.post(api.Resume("a"))
+        before = len(person.done)
+        await until(lambda: len(person.done) >= before + 12)
+        fresh = person.digests()[before:]
+        here.engine.post(api.Pause("a"))
+        await asyncio.sleep(25)
+        here.engine.post(api.Close("a"))
+        await asyncio.sleep(1)
+        assert here.store.get("a") is None
+        assert not person.faults
+        assert len(set(fresh)) == len(fresh)
+        await here.engine.close()
+        here.engine.check_integrity()
+
+    run(scene())
