@@ -19,9 +19,8 @@ from .costs import Costs
 from .dispatch import Dispatcher
 from .drive import Scope
 from .encode import H264Encoder
-from .live import Live
+from .live import Live, Phase
 from .past import Past
-from .phase import Phase
 from .pools import FeatureCache
 from .scheduler import Rules
 from .served import ServedCard
@@ -94,9 +93,7 @@ class Engine:
             place, wait = self._waiting.refused(command.session, self._clock.now())
             return api.Refused(command.session, no.reason, no.detail, place, wait)
         served = self._served[command.card]
-        return await self._enter(
-            Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits), Live.start
-        )
+        return await self._enter(Live(command, served, self._shared, self._watch(command, events), self._gone), Live.start)
 
     async def revive(
         self, past: Past, kept: bytes | None, events: Callable[[api.Event], None]
@@ -106,7 +103,10 @@ class Engine:
         served = self._served.get(command.card)
         if served is None or command.session in self._lives:
             return api.Refused(command.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
-        live = Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits)
+        if served.pool.taken >= served.pool.slots:
+            detail = f"all {served.pool.slots} places are taken"
+            return api.Refused(command.session, api.RefusalReason.NO_SLOT, detail, 0, self._spec.retry_after)
+        live = Live(command, served, self._shared, self._watch(command, events), self._gone)
         return await self._enter(live, lambda live: live.revive(past, kept))
 
     async def _enter(self, live: Live, start: Callable[[Live], Awaitable[None]]) -> api.Opened | api.Refused:
@@ -219,17 +219,13 @@ class Engine:
             self._need(served, command.latency_class, command.steps or served.default_steps), self._room(served)
         )
 
-    def _fits(self, live: Live) -> bool:
-        need = self._need(live.served, live.latency_class, live.steps)
-        return refuse(need, self._room(live.served)) is None
-
     def _need(self, served: ServedCard, latency_class: api.LatencyClass, steps: int) -> Need:
         price = served.chunk_price(steps)
         return Need(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
 
     def _room(self, served: ServedCard) -> Room:
         return Room(
-            share_used=sum(self._share(live) for live in self._lives.values() if not live.asleep),
+            share_used=sum(self._share(live) for live in self._lives.values()),
             share_cap=self._spec.share_cap,
             slots_used=served.pool.taken,
             slots=served.pool.slots,
@@ -248,7 +244,7 @@ class Engine:
             device=self._device.name,
             sessions=len(mine),
             sessions_max=self._sessions_max(served),
-            share_used=sum((self._share(live) for live in mine if not live.asleep), 0.0),
+            share_used=sum((self._share(live) for live in mine), 0.0),
             share_max=self._spec.share_cap,
             price_us=round(served.chunk_price(served.default_steps) * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,
