@@ -19,8 +19,9 @@ from .costs import Costs
 from .dispatch import Dispatcher
 from .drive import Scope
 from .encode import H264Encoder
-from .live import Live, Phase
+from .live import Live
 from .past import Past
+from .phase import Phase
 from .pools import FeatureCache
 from .scheduler import Rules
 from .served import ServedCard
@@ -53,6 +54,7 @@ class Engine:
         self._lives: dict[str, Live] = {}
         self._watched: dict[str, Watched] = {}
         self._going: set[Live] = set()
+        self._coming: set[str] = set()
         self._waiting = WaitingList(spec.retry_after)
         self._commands: deque[api.Command] = deque()
         rules = Rules(max_rows=spec.max_rows, ageing=spec.ageing, seed=spec.seed)
@@ -86,14 +88,20 @@ class Engine:
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         self._obey()
         no = self._refusal(command)
+        self._coming.add(command.session)
         while no is not None and self._going:
             await next(iter(self._going)).gone.wait()
             no = self._refusal(command)
+        if command.session not in self._coming:
+            no = No(api.RefusalReason.CONFLICT, "closed while it was opening")
+        self._coming.discard(command.session)
         if no is not None:
             place, wait = self._waiting.refused(command.session, self._clock.now())
             return api.Refused(command.session, no.reason, no.detail, place, wait)
         served = self._served[command.card]
-        return await self._enter(Live(command, served, self._shared, self._watch(command, events), self._gone), Live.start)
+        return await self._enter(
+            Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits), Live.start
+        )
 
     async def revive(
         self, past: Past, kept: bytes | None, events: Callable[[api.Event], None]
@@ -103,10 +111,7 @@ class Engine:
         served = self._served.get(command.card)
         if served is None or command.session in self._lives:
             return api.Refused(command.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
-        if served.pool.taken >= served.pool.slots:
-            detail = f"all {served.pool.slots} places are taken"
-            return api.Refused(command.session, api.RefusalReason.NO_SLOT, detail, 0, self._spec.retry_after)
-        live = Live(command, served, self._shared, self._watch(command, events), self._gone)
+        live = Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits)
         return await self._enter(live, lambda live: live.revive(past, kept))
 
     async def _enter(self, live: Live, start: Callable[[Live], Awaitable[None]]) -> api.Opened | api.Refused:
@@ -178,6 +183,8 @@ class Engine:
             command = self._commands.popleft()
             live = self._lives.get(command.session)
             if live is None:
+                if isinstance(command, api.Close):
+                    self._coming.discard(command.session)
                 continue
             if isinstance(command, api.Close):
                 self._close(live)
@@ -219,13 +226,17 @@ class Engine:
             self._need(served, command.latency_class, command.steps or served.default_steps), self._room(served)
         )
 
+    def _fits(self, live: Live) -> bool:
+        need = self._need(live.served, live.latency_class, live.steps)
+        return refuse(need, self._room(live.served)) is None
+
     def _need(self, served: ServedCard, latency_class: api.LatencyClass, steps: int) -> Need:
         price = served.chunk_price(steps)
         return Need(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
 
     def _room(self, served: ServedCard) -> Room:
         return Room(
-            share_used=sum(self._share(live) for live in self._lives.values()),
+            share_used=sum(self._share(live) for live in self._lives.values() if not live.asleep),
             share_cap=self._spec.share_cap,
             slots_used=served.pool.taken,
             slots=served.pool.slots,
@@ -244,7 +255,7 @@ class Engine:
             device=self._device.name,
             sessions=len(mine),
             sessions_max=self._sessions_max(served),
-            share_used=sum((self._share(live) for live in mine), 0.0),
+            share_used=sum((self._share(live) for live in mine if not live.asleep), 0.0),
             share_max=self._spec.share_cap,
             price_us=round(served.chunk_price(served.default_steps) * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,

@@ -74,8 +74,6 @@ class Beat(LinkMessage, frozen=True):
     patience: float
     sessions: tuple[api.SessionInfo, ...] = ()
     steps: tuple[api.Step, ...] = ()
-    sessions: tuple[api.SessionInfo, ...] = ()
-    steps: tuple[api.Step, ...] = ()
 
 
 class Kept(LinkMessage, frozen=True):

@@ -72,7 +72,6 @@ class Host:
 
     async def _beat(self) -> None:
         told = 0
-        told = 0
         while True:
             engine = self._engine
             if engine is None:

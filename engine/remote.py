@@ -24,7 +24,6 @@ from .child import COMMAND, Child
 from .held import Held
 from .spec import EngineSpec
 from .trail import Trail
-from .trail import Trail
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +65,6 @@ class RemoteEngine:
         self._ids = itertools.count()
         self._revivals: set[asyncio.Task[None]] = set()
         self._beat = link.Beat(False, (), (), 0.0, 0.0)
-        self._trail = Trail()
         self._trail = Trail()
         self._broken: WorkerFailed | None = None
         self._child: Child | None = None
@@ -127,12 +125,6 @@ class RemoteEngine:
 
     def capacity(self) -> tuple[api.Capacity, ...]:
         return self._beat.capacity
-
-    def sessions(self) -> tuple[api.SessionInfo, ...]:
-        return self._beat.sessions
-
-    def steps(self) -> tuple[api.Step, ...]:
-        return self._trail.all()
 
     def sessions(self) -> tuple[api.SessionInfo, ...]:
         return self._beat.sessions
@@ -235,7 +227,6 @@ class RemoteEngine:
 
     def _beaten(self, beat: link.Beat) -> None:
         self._beat = beat
-        self._trail.extend(beat.steps)
         self._trail.extend(beat.steps)
         if not beat.ready:
             return
