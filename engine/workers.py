@@ -70,6 +70,21 @@ class Workers:
             for entry in worker.capacity()
         )
 
+    def sessions(self) -> tuple[api.SessionInfo, ...]:
+        return tuple(info for worker in self._workers for info in worker.sessions())
+
+    def steps(self) -> tuple[api.Step, ...]:
+        """Of every worker's device, in order of their start."""
+        steps = (
+            msgspec.structs.replace(step, device=self._named(step.device, number))
+            for number, worker in enumerate(self._workers)
+            for step in worker.steps()
+        )
+        return tuple(sorted(steps, key=lambda step: step.started))
+
+    def _named(self, device: str, number: int) -> str:
+        return device if len(self._workers) == 1 else f"{device}:{number}"
+
     async def close(self) -> None:
         await asyncio.gather(*(worker.close() for worker in self._workers))
         self._homes.clear()
