@@ -10,7 +10,8 @@ from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCa
 from ..contract.loop import StepKind
 from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
 
-TOKENS, CHANNELS = 40, 32
+PICTURE_TOKENS, MEMORY_TOKENS, CHANNELS = 40, 3, 32
+TOKENS = PICTURE_TOKENS + MEMORY_TOKENS
 WIDTH, HEADS, LAYOUT, WINDOW = 160, 5, "STSTSTS", 11
 PICTURE_WIDTH, PICTURE_HEIGHT, SCALE, FPS = 128, 80, 4, 24
 KV_BYTES_PER_ENTRY = {
@@ -40,8 +41,8 @@ def drive_card(precision: Precision = RECIPE.default.precision) -> ModelCard:
         family="drive",
         title="Drive: a dreamed road",
         components=(
-            ComponentSpec("transformer", "predicts frames", 2_325_076, "transformer.safetensors", "Apache-2.0"),
-            ComponentSpec("autoencoder", "pictures and latents", 1_222_868, "autoencoder.safetensors", "Apache-2.0"),
+            ComponentSpec("transformer", "predicts frames", 2_372_532, "transformer.safetensors", "Apache-2.0"),
+            ComponentSpec("autoencoder", "pictures and latents", 755_412, "autoencoder.safetensors", "Apache-2.0"),
             ComponentSpec("text", "free text to a look", 0, "text.safetensors", "Apache-2.0"),
             ComponentSpec("openings", "first latents of each look", 0, "openings.safetensors", "Apache-2.0"),
         ),

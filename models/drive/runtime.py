@@ -27,10 +27,11 @@ from ..contract.recipe import Precision
 from ..weights import load_module
 from . import card as sizes
 from .autoencoder import DriveAutoencoder, to_frames
+from .blocks import DriveShape
 from .innovations import INNOVATIONS
 from .look import LOOK
 from .loop import Cond, Decoded, DecodeRow, Denoised, DenoiseRow, DriveResult, DriveRow
-from .transformer import CommittedKV, CondB, DriveShape, DriveTransformer, KVView
+from .transformer import CommittedKV, CondB, DriveTransformer, KVView
 
 CONTROLS = 4
 SHAPE = DriveShape(
@@ -153,7 +154,7 @@ class DriveRuntime:
             case DenoiseRow(commit=Cond() as commit) if kind is StepKind.COMMIT_DENOISE:
                 return Denoised(self._commit_denoise(row, commit, view))
             case DecodeRow(x_NC) if kind is StepKind.DECODE:
-                picture_B3HW = self._autoencoder.decode(self._tensor(x_NC))
+                picture_B3HW = self._autoencoder.decode(self._tensor(x_NC[: sizes.PICTURE_TOKENS]))
                 return Decoded(to_frames(picture_B3HW)[0].numpy())
             case DenoiseRow() | DecodeRow():
                 raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")

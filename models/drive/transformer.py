@@ -5,6 +5,8 @@ token position, to K and V kept of the frames in a window. `denoise` predicts th
 `commit` makes K and V of a clean one from that frame and two before it alone, so that what is kept never reaches
 back farther than window + 2 frames. Nothing here writes a cache, and nothing knows sessions.
 
+Besides the picture's tokens a frame has a few memory tokens (memory.py), predicted in the same pass.
+
 Legend: B rows, F frames, T targets, N tokens of a frame, C channels of a token, W width, H heads, D width of a
 head, S kept frames, L temporal blocks (in CondB: look), K controls, I innovations (in x: input channels), 6 = AdaLN.
 Sources: two-stream training of clean contexts and noisy targets; AdaLN-single, PixArt-alpha (2310.00426, 2.3).
@@ -20,40 +22,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .blocks import DriveShape, Spatial, Temporal, TokenLinear, modulated
+from .memory import MEMORY_TOKENS, PICTURE_TOKENS, VIEW, seen
+
 CONTEXT_SIGMA = 0.08  # the noise level committed frames are labelled with
 CLAMP = 5.0  # |latent| of a predicted frame never exceeds this
-_MASKED = -1e4
 _WAVES = torch.exp(torch.linspace(0, math.log(200.0), 32))  # frequencies of the noise level's embedding
 _CONTEXT, _TARGET = 0, 1  # stream labels
-
-
-@dataclass(frozen=True, slots=True)
-class DriveShape:
-    """All sizes; two models with equal shapes can exchange weights."""
-
-    width: int = 192
-    heads: int = 6
-    layout: str = "STSTSTS"
-    window: int = 11
-    tokens: int = 40
-    channels: int = 32
-    controls: int = 4
-    look: int = 12
-    innovations: int = 5
-
-    @property
-    def temporal(self) -> int:
-        """Blocks that keep K and V."""
-        return self.layout.count("T")
-
-    @property
-    def head_width(self) -> int:
-        return self.width // self.heads
-
-    @property
-    def entries(self) -> int:
-        """Ring entries: the window, and one that is free for staging."""
-        return self.window + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,88 +71,6 @@ class CondBF:
     sigma_BF: Tensor
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Softmax attention by plain matmuls: on a CPU in bf16 faster than the fused kernel, forward and backward."""
-    attended: Tensor = ((q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)).softmax(-1) @ v
-    return attended
-
-
-class Spatial(nn.Module):
-    """Attention over the tokens of one frame and a squared-ReLU MLP, both modulated by the condition."""
-
-    def __init__(self, shape: DriveShape) -> None:
-        super().__init__()
-        w = shape.width
-        self.heads = shape.heads
-        self.qkv, self.out = nn.Linear(w, 3 * w, bias=False), nn.Linear(w, w, bias=False)
-        self.up, self.down = nn.Linear(w, 4 * w), nn.Linear(4 * w, w)
-        self.table = nn.Parameter(torch.zeros(6, w))
-        for zeroed in (self.out.weight, self.down.weight, self.down.bias):
-            nn.init.zeros_(zeroed)
-
-    def forward(self, h_BFNW: Tensor, modulation_BF16W: Tensor) -> Tensor:
-        shift, scale, gate, mlp_shift, mlp_scale, mlp_gate = (modulation_BF16W + self.table).unbind(3)
-        qkv = self.qkv(_modulated(h_BFNW, shift, scale)).unflatten(-1, (3, self.heads, -1))
-        q, k, v = qkv.transpose(2, 4).unbind(3)  # [B, F, H, N, D]
-        attended = attend(_unit(q), _unit(k), v).transpose(2, 3)  # [B, F, N, H, D]
-        h = h_BFNW + (1 + gate) * self.out(attended.flatten(-2))
-        hidden = F.relu(self.up(_modulated(h, mlp_shift, mlp_scale))).square()
-        z: Tensor = h + (1 + mlp_gate) * self.down(hidden)
-        return z
-
-
-class Temporal(nn.Module):
-    """Attention of each token to the same token of past frames (through kept K and V) and to itself."""
-
-    def __init__(self, shape: DriveShape) -> None:
-        super().__init__()
-        w = shape.width
-        self.heads = shape.heads
-        self.query, self.out = nn.Linear(w, w, bias=False), nn.Linear(w, w, bias=False)
-        self.kept, self.own = nn.Linear(w, 2 * w, bias=False), nn.Linear(w, 2 * w, bias=False)
-        self.table = nn.Parameter(torch.zeros(3, w))
-        self.age_bias = nn.Parameter(torch.zeros(shape.heads, shape.window + 1))
-        nn.init.zeros_(self.out.weight)
-
-    def remember(self, context_BFNW: Tensor) -> tuple[Tensor, Tensor]:
-        """K and V of clean frames [B, N, H, F, D]."""
-        return self._key_value(self.kept, F.layer_norm(context_BFNW, context_BFNW.shape[-1:]))
-
-    def forward(self, h_BFNW: Tensor, modulation_BF16W: Tensor, k: Tensor, v: Tensor, ages: Tensor) -> Tensor:
-        """`k`, `v` [B, N, H, S, D] are what is remembered, `ages` [B or 1, F, S] how many frames back each lies."""
-        shift, scale, gate = (modulation_BF16W[:, :, :, :3] + self.table).unbind(3)
-        y = _modulated(h_BFNW, shift, scale)
-        q = _unit(self.query(y).unflatten(-1, (self.heads, -1)).permute(0, 2, 3, 1, 4))
-        own_k, own_v = self._key_value(self.own, y)
-        scale_by = q.shape[-1] ** -0.5
-        past = (q @ k.transpose(-1, -2)) * scale_by + self._bias(ages).to(q.dtype)
-        itself = (q * own_k).sum(-1, keepdim=True) * scale_by + self.age_bias[:, 0, None, None].to(q.dtype)
-        weight = torch.cat([past, itself], -1).softmax(-1)
-        attended = weight[..., :-1] @ v + weight[..., -1:] * own_v
-        z: Tensor = h_BFNW + (1 + gate) * self.out(attended.permute(0, 3, 1, 2, 4).flatten(-2))
-        return z
-
-    def _key_value(self, layer: nn.Linear, y_BFNW: Tensor) -> tuple[Tensor, Tensor]:
-        k, v = layer(y_BFNW).unflatten(-1, (2, self.heads, -1)).permute(3, 0, 2, 4, 1, 5).unbind(0)
-        return _unit(k), v
-
-    def _bias(self, ages_BFS: Tensor) -> Tensor:
-        """Learned bias [B, 1, H, F, S] of looking that far back; ages outside 1..window are not seen."""
-        window = self.age_bias.shape[1] - 1
-        seen = (ages_BFS > 0) & (ages_BFS <= window)
-        bias = self.age_bias[:, ages_BFS.clamp(0, window)].masked_fill(~seen, _MASKED)
-        return bias.transpose(0, 1)[:, None]
-
-
-def _modulated(h_BFNW: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
-    return F.layer_norm(h_BFNW, h_BFNW.shape[-1:]) * (1 + scale) + shift
-
-
-def _unit(heads: Tensor) -> Tensor:
-    """Scaled to unit RMS over the head's width."""
-    return F.rms_norm(heads, heads.shape[-1:])
-
-
 class DriveTransformer(nn.Module):
     """Predicts clean frames; see the module's docstring. Rows never see each other."""
 
@@ -185,7 +78,8 @@ class DriveTransformer(nn.Module):
         super().__init__()
         w, c = shape.width, shape.channels
         self.shape = shape
-        self.inward, self.context_inward = nn.Linear(3 * c, w), nn.Linear(3 * c, w)
+        self.inward, self.context_inward = TokenLinear(3 * c, w), TokenLinear(3 * c, w)
+        self.seeing = nn.Linear(2 * VIEW, w, bias=False)
         self.place = nn.Parameter(torch.randn(shape.tokens, w) * 0.02)
         self.context = Spatial(shape)
         self.blocks = nn.ModuleList(Temporal(shape) if kind == "T" else Spatial(shape) for kind in shape.layout)
@@ -195,12 +89,15 @@ class DriveTransformer(nn.Module):
         self.stream = nn.Parameter(torch.zeros(2, w))
         self.mix = nn.Linear(w, w)
         self.modulation, self.final_modulation = nn.Linear(w, 6 * w), nn.Linear(w, 2 * w)
-        self.outward, self.skip = nn.Linear(w, c), nn.Linear(3 * c, c)
-        for layer in (self.modulation, self.final_modulation, self.outward, self.skip):
+        self.outward, self.skip = TokenLinear(w, c), TokenLinear(3 * c, c)
+        nn.init.zeros_(self.seeing.weight)
+        ends = (*self.outward.layers(), *self.skip.layers())
+        for layer in (self.modulation, self.final_modulation, *ends):
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
         with torch.no_grad():
-            self.skip.weight[:, c : 2 * c] = torch.eye(c)  # starts as "the picture stays as it is"
+            for layer in self.skip.layers():
+                layer.weight[:, c : 2 * c] = torch.eye(c)  # starts as "everything stays as it is"
 
     # ---- served ----
 
@@ -253,19 +150,26 @@ class DriveTransformer(nn.Module):
 
     def _remember(self, history_BF3NC: Tensor, c_BFW: Tensor) -> list[tuple[Tensor, Tensor]]:
         """K and V [B, N, H, F, D] of clean frames for each temporal block."""
-        h = self.context_inward(torch.cat(history_BF3NC.unbind(2), -1)) + self.place
+        h = self.context_inward(torch.cat(history_BF3NC.unbind(2), -1)) + self._placed(history_BF3NC[:, :, :2])
         h = self.context(h, self._modulate(c_BFW))
         return [block.remember(h) for block in self.blocks if isinstance(block, Temporal)]
 
     def _predict(
         self, x_BFNI: Tensor, c_BFW: Tensor, remembered: Sequence[tuple[Tensor, Tensor]], ages_BFS: Tensor
     ) -> Tensor:
-        h, modulation, past = self.inward(x_BFNI) + self.place, self._modulate(c_BFW), iter(remembered)
+        history_BF2NC = x_BFNI.reshape(*x_BFNI.shape[:-1], 3, -1).transpose(2, 3)[:, :, 1:]
+        h, modulation, past = self.inward(x_BFNI), self._modulate(c_BFW), iter(remembered)
+        h = h + self._placed(history_BF2NC)
         for block in self.blocks:
             h = block(h, modulation, *next(past), ages_BFS) if isinstance(block, Temporal) else block(h, modulation)
         shift, scale = self.final_modulation(c_BFW).unflatten(-1, (2, -1))[:, :, None].unbind(3)
-        x0: Tensor = self.outward(_modulated(h, shift, scale)) + self.skip(x_BFNI)
+        x0: Tensor = self.outward(modulated(h, shift, scale)) + self.skip(x_BFNI)
         return x0
+
+    def _placed(self, history_BF2NC: Tensor) -> Tensor:
+        """Where each token is, and what it sees of the memory of two frames through the camera."""
+        view_BFNV = seen(history_BF2NC[:, :, :, PICTURE_TOKENS:]).transpose(2, 3).flatten(-2)
+        return self.place + F.pad(self.seeing(view_BFNV), (0, 0, 0, MEMORY_TOKENS))
 
     def _target_input(self, x_BFNC: Tensor, before_BF2NC: Tensor, sigma_BF: Tensor) -> Tensor:
         """Noise is dimmed by its level, so that pure noise (sigma 1) is not seen at all."""
@@ -277,7 +181,7 @@ class DriveTransformer(nn.Module):
         return m
 
     def _condition(self, cond: CondBF, stream: int) -> Tensor:
-        dtype = self.inward.weight.dtype
+        dtype = self.place.dtype
         phase = cond.sigma_BF.float()[..., None] * _WAVES.to(cond.sigma_BF.device)
         level = self.from_sigma(torch.cat([phase.sin(), phase.cos()], -1).to(dtype))
         c = level + self.from_controls(cond.controls_BFK.to(dtype)) + self.from_look(cond.look_BFL.to(dtype))

@@ -213,7 +213,7 @@ def test_numbers_that_are_not_finite_fail_the_chunk_and_never_reach_the_slab() -
         Ask(1, 0, 0, 2, Conditions(0, (0.0,) * 4, (0.0, 0.0), (), 0, 0), ((ONE_HOT[0], 1.0),), None, 0)
     )
     with pytest.raises(LatentFault, match="chunk 0: step 1 of 2 is not finite"):
-        played.loop.advance(state, Denoised(np.full((40, 32), np.nan, np.float32)))
+        played.loop.advance(state, Denoised(np.full((43, 32), np.nan, np.float32)))
     ((row, view),) = played.runtime.warm_up_rows(StepKind.COMMIT_DENOISE, 1)
     row.history_3NC[:] = np.nan  # type: ignore[union-attr]
     (bad,) = played.runtime.execute(StepKind.COMMIT_DENOISE, [row], [view])

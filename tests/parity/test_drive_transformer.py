@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 import torch
 from torch import Tensor
+from worldroom.models.drive.blocks import DriveShape
 from worldroom.models.drive.transformer import (
     CONTEXT_SIGMA,
     CommittedKV,
     CondB,
     CondBF,
-    DriveShape,
     DriveTransformer,
     KVView,
 )

@@ -27,7 +27,7 @@ def test_all_stages_run_in_small_and_leave_loadable_weights(tmp_path: Path) -> N
         assert set(file.keys()) == set(DriveAutoencoder().state_dict())
     load_judge(tmp_path / "weights" / "judge.safetensors")
     with safe_open(tmp_path / "weights" / "openings.safetensors", framework="pt") as file:
-        assert file.get_tensor("openings").shape == (2, 60, 3, 40, 32)
+        assert file.get_tensor("openings").shape == (2, 60, 3, 43, 32)
 
 
 def test_packing_latents_into_tokens_is_reversible() -> None:

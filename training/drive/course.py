@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...models.drive.autoencoder import DriveAutoencoder, to_model
+from ...models.drive.memory import PICTURE_TOKENS
 from ...models.drive.transformer import CondB, DriveTransformer
 from .data import Innovator, lead_in, new_innovator
 from .dream import Dream, begin
+from .remember import remember
 from .simulator.driver import Driver, new_driver
 from .simulator.render import render
 from .simulator.world import World, advance, first_world
@@ -65,10 +67,16 @@ def start_dream(networks: Networks, course: Course, seed: int, keys_BK: NDArray[
 
 
 def seen(networks: Networks, course: Course) -> Tensor:
-    """The course's current pictures as tokens [B, N, C]."""
-    return networks.autoencoder.encode(to_model(torch.from_numpy(render(course.world))))
+    """The course's current pictures and memory as tokens [B, N, C]."""
+    return whole_frame(networks.autoencoder, course.world)
+
+
+def whole_frame(autoencoder: DriveAutoencoder, world: World) -> Tensor:
+    """Picture and memory tokens [B, N, C] of a simulated world."""
+    picture = autoencoder.encode(to_model(torch.from_numpy(render(world))))
+    return torch.cat([picture, torch.from_numpy(remember(world))], 1)
 
 
 def drawn(networks: Networks, tokens_BNC: Tensor) -> Tensor:
     """Pictures [B, 3, 80, 128] within [-1, 1]."""
-    return networks.autoencoder.decode(tokens_BNC).clamp(-1, 1)
+    return networks.autoencoder.decode(tokens_BNC[:, :PICTURE_TOKENS]).clamp(-1, 1)

@@ -2,7 +2,7 @@
 
     <run>/<name>/frames.npy        uint8   [E, T, 80, 128, 3]
     <run>/<name>/latents.npy       float16 [E, T, 40, 32]      written by the autoencoder stage
-    <run>/<name>/{controls,look,innovations,theme,speed,centre,objects}.npy
+    <run>/<name>/{controls,look,innovations,theme,speed,centre,objects,memory}.npy
 
 Shapes: E episodes, T frames. Seeded; every worker process writes its own rows of the shared files.
 """
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from ...models.drive import innovations as process
 from ...models.drive.innovations import INNOVATIONS, InnovationState
 from ...models.drive.look import LOOK
+from ...models.drive.memory import CHANNELS, MEMORY_TOKENS
+from .remember import remember
 from .simulator.driver import change_themes, new_driver
 from .simulator.labels import CENTRE_ROWS, road_centre_px, visible_objects
 from .simulator.render import render
@@ -45,6 +47,7 @@ class Episodes:
     speed: Array
     centre: Array  # road's middle in pixels at CENTRE_ROWS
     objects: NDArray[np.int64]
+    memory: NDArray[np.float16]  # memory tokens of models/drive/memory.py
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -61,6 +64,7 @@ def _layout(e: int, t: int) -> list[tuple[str, type[np.generic], tuple[int, ...]
         ("speed", np.float32, (e, t)),
         ("centre", np.float32, (e, t, len(CENTRE_ROWS))),
         ("objects", np.int64, (e, t)),
+        ("memory", np.float16, (e, t, MEMORY_TOKENS, CHANNELS)),
     ]
 
 
@@ -114,6 +118,7 @@ def _simulate(folder: Path, first: int, sessions: int, frames: int, seed: int) -
         out.controls[rows, t], out.innovations[rows, t] = controls, innovations
         out.look[rows, t], out.theme[rows, t], out.speed[rows, t] = world.look(), world.theme_B, world.speed_B
         out.centre[rows, t], out.objects[rows, t] = road_centre_px(world), visible_objects(world)
+        out.memory[rows, t] = remember(world)
     return sessions * frames
 
 

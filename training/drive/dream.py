@@ -69,7 +69,7 @@ class Dream:
 
 def begin(model: DriveTransformer, first_BNC: Tensor, cond: CondB, sigmas: tuple[float, ...], seed: int) -> Dream:
     """A dream whose only frame so far is given."""
-    s, dtype = model.shape, model.inward.weight.dtype
+    s, dtype = model.shape, model.place.dtype
     k = torch.zeros(len(first_BNC), s.temporal, s.tokens, s.heads, s.entries, s.head_width, dtype=dtype)
     history = first_BNC.to(dtype)[:, None].repeat(1, 3, 1, 1)
     noise = torch.Generator().manual_seed(seed)

@@ -9,10 +9,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ...models.drive.autoencoder import DriveAutoencoder, to_model
+from ...models.drive.autoencoder import DriveAutoencoder
 from ...models.drive.look import THEMES
-from .course import new_course
-from .simulator.render import render
+from .course import new_course, whole_frame
 
 VARIANTS, FIRST_FRAMES = 2, 3
 OPENING_SPEED = 15.0
@@ -35,7 +34,7 @@ def openings(autoencoder: DriveAutoencoder, seed: int) -> Tensor:
     frames = []
     for _ in range(FIRST_FRAMES):
         course.step(gas)
-        frames.append(autoencoder.encode(to_model(torch.from_numpy(render(world)))))
+        frames.append(whole_frame(autoencoder, world))
     newest_first = torch.stack(frames[::-1], 1)
     return newest_first.reshape(VARIANTS, THEMES, *newest_first.shape[1:])
 

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from .muon import Muon
 
-
 M = TypeVar("M", bound=nn.Module)
 
 

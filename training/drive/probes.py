@@ -77,7 +77,7 @@ def frame_seconds(networks: Networks, frames: int = 60) -> float:
     """Median seconds of one driver's frame: the fused pass, further steps, and the decode."""
     model = networks.transformer
     s, g = model.shape, torch.Generator().manual_seed(0)
-    kind = model.inward.weight.dtype
+    kind = model.place.dtype
     k = torch.randn(1, s.temporal, s.tokens, s.heads, s.entries, s.head_width, generator=g).to(kind)
     kv = KVView(k, k, torch.arange(s.entries)[None])
     cond = CondB(torch.zeros(1, s.controls), torch.zeros(1, s.look), torch.zeros(1, s.innovations))

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from safetensors import safe_open
 
+from ...models.contract.recipe import Precision
+from ...models.drive.card import RECIPE
+from ...models.drive.runtime import load_networks
 from .course import Networks
 from .journey import Journey, travel
 from .judge import load_judge
@@ -61,6 +64,14 @@ class QualityReport(msgspec.Struct, frozen=True):
             least["road present in 10,000 frames"] = (self.road_present_long, 0.98)
         low = [f"{name} {value:.3f} is below {mark}" for name, (value, mark) in least.items() if value < mark]
         return low + [f"{name} {value:.2f} is above {mark}" for name, (value, mark) in most.items() if value > mark]
+
+
+def measure_card(weights: Path, sheets: Path | None, short: bool, progress: Callable[[int], None]) -> QualityReport:
+    """Measure the files the card serves, in fp32 with the recipe's default number of steps."""
+    transformer, autoencoder = load_networks(weights, Precision.FP32)
+    sigmas = next(levels for levels in RECIPE.sigmas if len(levels) == RECIPE.default.steps)
+    networks = Networks(transformer, autoencoder, sigmas)
+    return measure(networks, weights / "judge.safetensors", sheets, short, progress)
 
 
 @torch.inference_mode()

@@ -15,23 +15,25 @@ from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
 
-import torch
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ...models.drive.autoencoder import DriveAutoencoder
-from ...models.drive.transformer import DriveShape, DriveTransformer
+from ...models.drive.blocks import DriveShape
+from ...models.drive.transformer import DriveTransformer
 from . import stage_autoencoder, stage_base, stage_judge, stage_rollout
 from .data import generate, open_episodes
 from .export import save_half, save_openings
 from .judge import save_judge
 from .optimise import load_checkpoint
+from .stage_autoencoder import Pairs, refine
 from .stage_rollout import Ramp
 from .windows import load_latents
 
 SHAPE = DriveShape(width=160, heads=5)
 HELD_SEED = 9001
-LONGER = Ramp(8, 24, 0.6)
+LONGER = Ramp(8, 16, 0.8)
 
 
 class Stage(StrEnum):
@@ -40,6 +42,7 @@ class Stage(StrEnum):
     ENCODE = "encode"
     BASE = "base"
     ROLLOUT = "rollout"
+    DECODER = "decoder"
     JUDGE = "judge"
     EXPORT = "export"
 
@@ -52,14 +55,15 @@ class Budget:
     held_episodes: int = 24
     frames: int = 480
     autoencoder: int = 1600
-    base: int = 1700
-    rollout: int = 700
+    base: int = 1080
+    rollout: int = 1700
+    decoder: int = 1400
     ramp: Ramp = LONGER
     judge: int = 1200
     workers: int = 2
 
 
-SMALL = Budget(4, 2, 40, 4, 2, 2, Ramp(10, 12, 0.5), 4, 1)  # minutes become seconds; for tests
+SMALL = Budget(4, 2, 40, 4, 2, 2, 2, Ramp(10, 12, 0.5), 4, 1)  # minutes become seconds; for tests
 
 
 def run(out: Path, stages: Sequence[Stage], budget: Budget, seed: int, console: Console) -> None:
@@ -118,6 +122,11 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: _Bar) -> None:
             start = _transformer(out / "base.pt")
             data = load_latents(out / "train")
             stage_rollout.train(data, start, out / "rollout.pt", budget.rollout, seed, budget.ramp, _note_rollout(bar))
+        case Stage.DECODER:
+            bar.total(budget.decoder)
+            pairs = Pairs(np.load(out / "train" / "latents.npy", mmap_mode="r"), open_episodes(out / "train").frames)
+            held, note_refined = open_episodes(out / "held").frames, _note_autoencoder(bar)
+            refine(_encoder(out), pairs, held, out / "decoder.pt", budget.decoder, seed, note_refined)
         case Stage.JUDGE:
             _judge(out, budget, seed, bar)
         case Stage.EXPORT:
@@ -137,7 +146,7 @@ def export(out: Path, weights: Path, made_by: str) -> None:
 
 
 def _encode(out: Path, bar: _Bar) -> None:
-    autoencoder = _autoencoder(out)
+    autoencoder = _encoder(out)
     for name in ("held", "train"):
         frames = open_episodes(out / name).frames
         bar.total(frames.shape[0] * frames.shape[1])
@@ -158,10 +167,19 @@ def _judge(out: Path, budget: Budget, seed: int, bar: _Bar) -> None:
     save_judge(judge, out / "weights" / "judge.safetensors", figures)
 
 
-def _autoencoder(out: Path) -> DriveAutoencoder:
+def _encoder(out: Path) -> DriveAutoencoder:
+    """The autoencoder as first trained."""
     model = DriveAutoencoder()
     model.load_state_dict(load_checkpoint(out / "autoencoder.pt").average)
     model.eval().requires_grad_(False)
+    return model
+
+
+def _autoencoder(out: Path) -> DriveAutoencoder:
+    """With the refined decoder, once there is one."""
+    model = _encoder(out)
+    if (out / "decoder.pt").exists():
+        model.load_state_dict(load_checkpoint(out / "decoder.pt").average)
     return model
 
 
@@ -187,6 +205,7 @@ def _note_base(bar: _Bar) -> Callable[[stage_base.Report], None]:
 
 def _note_rollout(bar: _Bar) -> Callable[[stage_rollout.Report], None]:
     def note(r: stage_rollout.Report) -> None:
-        bar.at(r.iteration, f"own {r.own:.4f}, recorded {r.recorded:.4f}, {r.frames} frames end at {r.end_error:.3f}")
+        end = f"{r.frames} frames end at {r.end_picture:.3f}, memory {r.end_memory:.3f}"
+        bar.at(r.iteration, f"own {r.own:.4f}, recorded {r.recorded:.4f}, {end}")
 
     return note

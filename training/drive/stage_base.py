@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ...models.drive.transformer import DriveShape, DriveTransformer, Spatial, Temporal
+from ...models.drive.blocks import DriveShape, Spatial, Temporal
+from ...models.drive.memory import MEMORY_TOKENS, PICTURE_TOKENS
+from ...models.drive.transformer import DriveTransformer
 from .optimise import Optimiser, Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from .windows import Latents, Window, sample, target_sigma, with_damage, with_noise
 
@@ -21,8 +23,10 @@ RATES = Rates(muon=0.02, adam=2e-3, warm_up=60, flat=0.7)
 BETAS = (0.9, 0.97)
 WINDOWS, TARGETS = 8, 12
 FRAMES = TARGETS + 2
-CONTEXT_NOISE, DAMAGED = 0.4, 0.25
-SOFT = 1e-3  # keeps the root smooth at zero
+CONTEXT_NOISE = (0.5,) * 4 + (1.3,) * 4  # largest noise of each row: some pictures can be had from memory alone
+DAMAGED = 0.25
+SOFT = 1e-3  # keeps the power smooth at zero
+TOKEN_WEIGHT = torch.tensor([1.0] * PICTURE_TOKENS + [4.0] * MEMORY_TOKENS)
 ONES = 0.75  # share of targets at noise level 1
 CHECKPOINT_EVERY = 60
 
@@ -54,21 +58,23 @@ def prediction_loss(
     context_BFNC: Tensor,
     truth: Window,
     sigma_BT: Tensor,
-    largest_noise: float,
+    largest_noise_B: Tensor,
     g: torch.Generator,
 ) -> Tensor:
-    """Error of each target frame [B, T], contexts noised up to `largest_noise`.
+    """Error of each target frame [B, T], contexts noised up to `largest_noise_B`.
 
-    The error of a token is the length of its miss, not the square: where a dream has gone its own way and the truth
-    cannot be known any more, a far miss pulls no harder than a near one, and the model need not answer with a blur.
+    The error of a token grows slower than the square of its miss: where a dream has gone its own way and the truth
+    cannot be known any more, a far miss pulls less, and the model need not answer with a blur. The tokens of the
+    speed bar count more: they alone show the state that the keys change most slowly.
     """
-    context, context_sigma = with_noise(context_BFNC, largest_noise, g)
+    context, context_sigma = with_noise(context_BFNC, largest_noise_B, g)
     x0 = truth.latents_BFNC[:, 2:]
     s = sigma_BT[..., None, None]
     x = (1 - s) * x0 + s * torch.randn(x0.shape, generator=g)
     sigma_BF = torch.cat([sigma_BT[:, :2], sigma_BT], 1)
     predicted = model.two_stream(context, x, context_sigma, truth.cond(sigma_BF))
-    return ((predicted - x0).square().mean(3) + SOFT).sqrt().mean(2)
+    missed_BTN = ((predicted - x0).square().mean(3) + SOFT) ** 0.75
+    return (missed_BTN * TOKEN_WEIGHT).mean(2)
 
 
 def train(
@@ -81,11 +87,12 @@ def train(
     first = resume(path, model, average, optimiser)
     rng, g = np.random.default_rng([seed, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
     losses: list[float] = []
+    noise = torch.tensor(CONTEXT_NOISE)
     for iteration in range(first, total):
         truth = sample(data, WINDOWS, FRAMES, rng)
         context = with_damage(truth.latents_BFNC, DAMAGED, g)
         sigma = target_sigma(WINDOWS, TARGETS, ONES, g)
-        loss = prediction_loss(model, context, truth, sigma, CONTEXT_NOISE, g)
+        loss = prediction_loss(model, context, truth, sigma, noise, g)
         torch.autograd.backward(loss.mean())
         optimiser.step(iteration, total)
         update_average(average, model, min(0.997, iteration / (iteration + 20)))
@@ -106,5 +113,5 @@ def held_loss(model: DriveTransformer, held: Latents) -> float:
     parts = []
     for i in range(0, 24, 8):
         rows = truth.rows(i, i + 8)
-        parts.append(prediction_loss(model, rows.latents_BFNC, rows, ones, 0.0, g).mean())
+        parts.append(prediction_loss(model, rows.latents_BFNC, rows, ones, torch.zeros(8), g).mean())
     return float(torch.stack(parts).mean())

@@ -17,16 +17,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...models.drive.memory import PICTURE_TOKENS
 from ...models.drive.transformer import DriveTransformer
 from .dream import ONE_STEP, TWO_STEPS, begin
 from .optimise import Rates, averaged_copy, resume, save_checkpoint, update_average
 from .stage_base import FRAMES, TARGETS, optimiser_of, prediction_loss
-from .windows import Latents, Window, sample, target_sigma, with_damage
+from .windows import Latents, Window, joined, sample, sample_switches, target_sigma, with_damage
 
-RATES = Rates(muon=0.02, adam=2e-3, warm_up=20, flat=0.4)
+RATES = Rates(muon=0.015, adam=1.5e-3, warm_up=20, flat=0.35)
 SESSIONS, DREAMING = 8, 4  # rows of a batch, and how many of them dream; the others keep recorded contexts
-GIVEN = 4  # recorded frames a dream starts from
-CONTEXT_NOISE, DAMAGED = 0.3, 0.5
+SWITCHING = 2  # rows of the dreaming ones in which the look changes for certain
+GIVEN = 4  # recorded frames a dream starts from, at least
+CONTEXT_NOISE = (0.3,) * 4 + (0.5,) * 2 + (1.3,) * 2  # largest noise of each row, dreaming ones first
+DAMAGED = 0.4
 ONES = 0.9
 TWO_STEP_SHARE = 0.1
 WINDOWS_PER_DREAM = 2
@@ -54,7 +57,8 @@ class Report:
     own: float
     recorded: float
     frames: int
-    end_error: float
+    end_picture: float
+    end_memory: float
 
 
 def train(
@@ -72,28 +76,33 @@ def train(
     average, optimiser = averaged_copy(model), optimiser_of(model, RATES)
     first = resume(path, model, average, optimiser)
     rng, g = np.random.default_rng([seed, 7, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
-    seen: list[tuple[float, float, float]] = []
+    noise = torch.tensor(CONTEXT_NOISE)
+    seen: list[Tensor] = []
     for iteration in range(first, total):
         length = ramp.at(iteration, total)
-        truth = sample(data, SESSIONS, max(GIVEN + length, FRAMES), rng)
+        frames = max(GIVEN + length, FRAMES)
+        given = frames - length
+        switches = sample_switches(data, SWITCHING, frames, given, rng)
+        truth = joined(switches, sample(data, SESSIONS - SWITCHING, frames, rng))
         sigmas = TWO_STEPS if rng.random() < TWO_STEP_SHARE else ONE_STEP
-        own_rows = dreamed(model, truth.rows(0, DREAMING), sigmas, iteration)
-        end_error = float((own_rows - truth.latents_BFNC[:DREAMING])[:, -1].square().mean())
+        own_rows = dreamed(model, truth.rows(0, DREAMING), given, sigmas, iteration)
+        missed_N = (own_rows - truth.latents_BFNC[:DREAMING])[:, -1].square().mean((0, 2))
         context = torch.cat([own_rows, with_damage(truth.latents_BFNC[DREAMING:], DAMAGED, g)])
         for place in window_places(truth.latents_BFNC.shape[1], rng):
             sigma = target_sigma(SESSIONS, TARGETS, ONES, g)
             loss = prediction_loss(
-                model, context[:, place : place + FRAMES], truth.part(place, FRAMES), sigma, CONTEXT_NOISE, g
+                model, context[:, place : place + FRAMES], truth.part(place, FRAMES), sigma, noise, g
             )
             torch.autograd.backward(loss.mean())
             optimiser.step(iteration, total)
             update_average(average, model, 0.99)
             own, recorded = loss[:DREAMING].detach().mean(), loss[DREAMING:].detach().mean()
-            seen.append((float(own), float(recorded), end_error))
+            ends = (missed_N[:PICTURE_TOKENS].mean(), missed_N[PICTURE_TOKENS:].mean())
+            seen.append(torch.stack([own, recorded, *ends]))
         if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
             save_checkpoint(path, iteration + 1, model, average, optimiser)
-            means = np.mean(seen, 0)
-            report(Report(iteration + 1, float(means[0]), float(means[1]), length, float(means[2])))
+            own_mean, recorded_mean, end_picture, end_memory = torch.stack(seen).mean(0).tolist()
+            report(Report(iteration + 1, own_mean, recorded_mean, length, end_picture, end_memory))
             seen.clear()
     return average
 
@@ -108,11 +117,11 @@ def window_places(frames: int, rng: np.random.Generator) -> list[int]:
 
 
 @torch.no_grad()
-def dreamed(model: DriveTransformer, truth: Window, sigmas: tuple[float, ...], seed: int) -> Tensor:
-    """The window's first GIVEN frames, then the model's own [B, F, N, C]."""
+def dreamed(model: DriveTransformer, truth: Window, given: int, sigmas: tuple[float, ...], seed: int) -> Tensor:
+    """The window's first `given` frames, then the model's own [B, F, N, C]."""
     latents = truth.latents_BFNC
     dream = begin(model, latents[:, 0], truth.cond_at(0), sigmas, seed)
-    for frame in range(1, GIVEN):
+    for frame in range(1, given):
         dream.observe(latents[:, frame], truth.cond_at(frame))
-    own = [dream.next(truth.cond_at(frame)) for frame in range(GIVEN, latents.shape[1])]
-    return torch.cat([latents[:, :GIVEN], torch.stack(own, 1)], 1)
+    own = [dream.next(truth.cond_at(frame)) for frame in range(given, latents.shape[1])]
+    return torch.cat([latents[:, :given], torch.stack(own, 1)], 1)

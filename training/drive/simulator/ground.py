@@ -87,10 +87,11 @@ def _fields(theme_N: NDArray[np.int64], metres_NR: NDArray[np.float64], across_N
     coast = np.flatnonzero(PALETTE.sea_T[theme_N])
     if len(coast):
         shore = np.asarray((-across_NRW[coast] - 9) * PER_METRE_R1, np.float32)  # pixels left of the water's edge
-        foam = np.clip(1 - np.abs(shore) / 3, 0, 1) * np.float32(0.5)
+        foam = np.asarray(np.clip(1 - np.abs(shore) / 3, 0, 1) * 0.5, np.float32)
         waves = _stripes(metres_NR[coast], 5.7, 1)[..., None, None]
         sea = np.asarray(colour("2f9fc0") + 0.05 * waves, np.float32)
-        paint[coast] = _mix(paint[coast], sea, np.clip(shore / 2 + np.float32(0.5), 0, 1))
+        wet = np.asarray(np.clip(shore / 2 + 0.5, 0, 1), np.float32)
+        paint[coast] = _mix(paint[coast], sea, wet)
         paint[coast] = _mix(paint[coast], colour("ffffff"), foam)
     return paint
 

@@ -1,0 +1,143 @@
+"""What the transformer of the driving world is made of: its sizes, spatial and temporal blocks, token-wise maps.
+
+Legend: B rows, F frames, N tokens of a frame, W width, H heads, D width of a head, S kept frames, 6 = AdaLN-single's
+six modulations. Pure functions of tensors; nothing here knows frames' meaning or keeps anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .memory import MEMORY_TOKENS, PICTURE_TOKENS
+
+_MASKED = -1e4
+
+
+@dataclass(frozen=True, slots=True)
+class DriveShape:
+    """All sizes; two models with equal shapes can exchange weights."""
+
+    width: int = 192
+    heads: int = 6
+    layout: str = "STSTSTS"
+    window: int = 11
+    tokens: int = PICTURE_TOKENS + MEMORY_TOKENS
+    channels: int = 32
+    controls: int = 4
+    look: int = 12
+    innovations: int = 5
+
+    @property
+    def temporal(self) -> int:
+        """Blocks that keep K and V."""
+        return self.layout.count("T")
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+    @property
+    def entries(self) -> int:
+        """Ring entries: the window, and one that is free for staging."""
+        return self.window + 1
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Softmax attention by plain matmuls: on a CPU in bf16 faster than the fused kernel, forward and backward."""
+    attended: Tensor = ((q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)).softmax(-1) @ v
+    return attended
+
+
+class Spatial(nn.Module):
+    """Attention over the tokens of one frame and a squared-ReLU MLP, both modulated by the condition."""
+
+    def __init__(self, shape: DriveShape) -> None:
+        super().__init__()
+        w = shape.width
+        self.heads = shape.heads
+        self.qkv, self.out = nn.Linear(w, 3 * w, bias=False), nn.Linear(w, w, bias=False)
+        self.up, self.down = nn.Linear(w, 4 * w), nn.Linear(4 * w, w)
+        self.table = nn.Parameter(torch.zeros(6, w))
+        for zeroed in (self.out.weight, self.down.weight, self.down.bias):
+            nn.init.zeros_(zeroed)
+
+    def forward(self, h_BFNW: Tensor, modulation_BF16W: Tensor) -> Tensor:
+        shift, scale, gate, mlp_shift, mlp_scale, mlp_gate = (modulation_BF16W + self.table).unbind(3)
+        qkv = self.qkv(modulated(h_BFNW, shift, scale)).unflatten(-1, (3, self.heads, -1))
+        q, k, v = qkv.transpose(2, 4).unbind(3)  # [B, F, H, N, D]
+        attended = attend(_unit(q), _unit(k), v).transpose(2, 3)  # [B, F, N, H, D]
+        h = h_BFNW + (1 + gate) * self.out(attended.flatten(-2))
+        hidden = F.relu(self.up(modulated(h, mlp_shift, mlp_scale))).square()
+        z: Tensor = h + (1 + mlp_gate) * self.down(hidden)
+        return z
+
+
+class Temporal(nn.Module):
+    """Attention of each token to the same token of past frames (through kept K and V) and to itself."""
+
+    def __init__(self, shape: DriveShape) -> None:
+        super().__init__()
+        w = shape.width
+        self.heads = shape.heads
+        self.query, self.out = nn.Linear(w, w, bias=False), nn.Linear(w, w, bias=False)
+        self.kept, self.own = nn.Linear(w, 2 * w, bias=False), nn.Linear(w, 2 * w, bias=False)
+        self.table = nn.Parameter(torch.zeros(3, w))
+        self.age_bias = nn.Parameter(torch.zeros(shape.heads, shape.window + 1))
+        nn.init.zeros_(self.out.weight)
+
+    def remember(self, context_BFNW: Tensor) -> tuple[Tensor, Tensor]:
+        """K and V of clean frames [B, N, H, F, D]."""
+        return self._key_value(self.kept, F.layer_norm(context_BFNW, context_BFNW.shape[-1:]))
+
+    def forward(self, h_BFNW: Tensor, modulation_BF16W: Tensor, k: Tensor, v: Tensor, ages: Tensor) -> Tensor:
+        """`k`, `v` [B, N, H, S, D] are what is remembered, `ages` [B or 1, F, S] how many frames back each lies."""
+        shift, scale, gate = (modulation_BF16W[:, :, :, :3] + self.table).unbind(3)
+        y = modulated(h_BFNW, shift, scale)
+        q = _unit(self.query(y).unflatten(-1, (self.heads, -1)).permute(0, 2, 3, 1, 4))
+        own_k, own_v = self._key_value(self.own, y)
+        scale_by = q.shape[-1] ** -0.5
+        past = (q @ k.transpose(-1, -2)) * scale_by + self._bias(ages).to(q.dtype)
+        itself = (q * own_k).sum(-1, keepdim=True) * scale_by + self.age_bias[:, 0, None, None].to(q.dtype)
+        weight = torch.cat([past, itself], -1).softmax(-1)
+        attended = weight[..., :-1] @ v + weight[..., -1:] * own_v
+        z: Tensor = h_BFNW + (1 + gate) * self.out(attended.permute(0, 3, 1, 2, 4).flatten(-2))
+        return z
+
+    def _key_value(self, layer: nn.Linear, y_BFNW: Tensor) -> tuple[Tensor, Tensor]:
+        k, v = layer(y_BFNW).unflatten(-1, (2, self.heads, -1)).permute(3, 0, 2, 4, 1, 5).unbind(0)
+        return _unit(k), v
+
+    def _bias(self, ages_BFS: Tensor) -> Tensor:
+        """Learned bias [B, 1, H, F, S] of looking that far back; ages outside 1..window are not seen."""
+        window = self.age_bias.shape[1] - 1
+        seen = (ages_BFS > 0) & (ages_BFS <= window)
+        bias = self.age_bias[:, ages_BFS.clamp(0, window)].masked_fill(~seen, _MASKED)
+        return bias.transpose(0, 1)[:, None]
+
+
+def modulated(h_BFNW: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+    return F.layer_norm(h_BFNW, h_BFNW.shape[-1:]) * (1 + scale) + shift
+
+
+def _unit(heads: Tensor) -> Tensor:
+    """Scaled to unit RMS over the head's width."""
+    return F.rms_norm(heads, heads.shape[-1:])
+
+
+class TokenLinear(nn.Module):
+    """A linear map of its own for picture tokens and for memory tokens [..., N, inputs] -> [..., N, outputs]."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.picture, self.memory = nn.Linear(inputs, outputs), nn.Linear(inputs, outputs)
+
+    def layers(self) -> tuple[nn.Linear, nn.Linear]:
+        return self.picture, self.memory
+
+    def forward(self, x_NI: Tensor) -> Tensor:
+        picture, memory = x_NI[..., :PICTURE_TOKENS, :], x_NI[..., PICTURE_TOKENS:, :]
+        return torch.cat([self.picture(picture), self.memory(memory)], -2)
