@@ -121,7 +121,7 @@ class Pressure(RuleBasedStateMachine):
     @invariant()
     def the_books_are_right(self) -> None:
         self.engine.check_integrity()
-        assert self.engine.capacity()[0].sessions <= SLOTS
+        assert self.engine._served["toy"].pool.taken <= SLOTS
 
     async def _post_all(self, commands: list[api.Command]) -> None:
         for command in commands:
@@ -154,7 +154,11 @@ class Pressure(RuleBasedStateMachine):
 
 def sequences(count: int, steps: int) -> None:
     form = settings(
-        max_examples=count, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=count,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(Pressure, settings=form)
 

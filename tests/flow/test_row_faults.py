@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from worldroom.engine import api
+from worldroom.engine.process import unsound
 from worldroom.engine.worker import Batch, RowFault, execute
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.toy.loop import Denoised
@@ -49,6 +50,23 @@ def test_a_row_that_failed_is_a_fault_of_its_session_alone() -> None:
         assert [(fault.code, fault.fatal) for fault in faults] == [("step_failed", False)]
         for person in (unlucky, lucky):
             assert [event.chunk for _, event in person.done] == list(range(len(person.done)))
+        await engine.close()
+
+    run(scene())
+
+
+def test_a_worker_whose_books_are_wrong_knows_it() -> None:
+    async def scene() -> None:
+        engine, _ = await started()
+        person = Person(engine, "a")
+        await person.open()
+        await asyncio.sleep(0.5)
+        assert unsound(engine) is None
+        pool = engine._served["toy"].pool
+        pool._taken[0].count += 7
+        pool._taken[0].committed = (1, 1)
+        assert unsound(engine) == "slot 0 holds entries (1, 1) of a ring of 5"
+        pool.reset(0)
         await engine.close()
 
     run(scene())
