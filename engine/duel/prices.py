@@ -1,10 +1,10 @@
-"""What a card's steps cost in the contest, and how much of a batch is shared. Figures of two cards, with their origin.
+"""What a card's steps cost in the contest, and how much of a batch is shared. Three cards, with their figures' origin.
 
 Actual costs scatter around the price: ±5 %, and one step in fifty takes half as long again. The scatter of a step is
 drawn from its name alone, so both sides pay the same for the same step.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...models.contract.loop import StepKind
 from ..urgency import draw
@@ -43,17 +43,26 @@ class CardPrices:
         return sum(step.seconds for step in self.steps)
 
 
+_DRIVE_STEPS = (
+    StepPrice(StepKind.COMMIT_DENOISE, 0.0166, 1.0),
+    StepPrice(StepKind.DENOISE, 0.0127, 1.0),
+    StepPrice(StepKind.DECODE, 0.0057, 1.0),
+)
 DRIVE = CardPrices(
     name="drive",
-    origin="drive at 2 steps on one core of a 2-core Xeon; rows run one after another, so a batch shares nothing",
+    origin="drive, fp32, 2 steps, one thread of a busy AMD EPYC, least CPU time of 35: 16.6, 12.7 and 5.7 ms; rows run "
+    "one after another, so a batch shares nothing; the prompt's 2 ms are assumed",
     fps=24,
     per_chunk=1,
-    steps=(
-        StepPrice(StepKind.COMMIT_DENOISE, 0.0042, 1.0),
-        StepPrice(StepKind.DENOISE, 0.0028, 1.0),
-        StepPrice(StepKind.DECODE, 0.0034, 1.0),
-    ),
+    steps=_DRIVE_STEPS,
     prompt=StepPrice(StepKind.PROMPT_ENCODE, 0.002, 1.0),
+)
+
+DRIVE_FAST = replace(
+    DRIVE,
+    name="drive-fast",
+    origin="the steps of drive at 0.3 of their price, so that several sessions fit (assumed)",
+    steps=tuple(replace(step, seconds=0.3 * step.seconds) for step in _DRIVE_STEPS),
 )
 
 _UNIT = 0.032

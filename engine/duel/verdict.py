@@ -10,12 +10,12 @@ from ..api import LatencyClass
 from ..scheduler import Rules
 from .contest import Contest, Policy, Tally
 from .duty import Act, DutyCycle
-from .prices import DRIVE, LONG_CHUNK, CardPrices
+from .prices import DRIVE, DRIVE_FAST, LONG_CHUNK, CardPrices
 from .visitor import Visitor
 
 LOADS = (0.5, 0.7, 0.9)
 ON_TIME = 0.99
-CARDS = (DRIVE, LONG_CHUNK)
+CARDS = (DRIVE, DRIVE_FAST, LONG_CHUNK)
 
 
 class Spread(msgspec.Struct, frozen=True):
