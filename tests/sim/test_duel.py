@@ -5,7 +5,7 @@ from worldroom.engine.api import LatencyClass
 from worldroom.engine.duel.contest import Contest, Policy
 from worldroom.engine.duel.duty import DEFAULT, Act, DutyCycle, Moment, Visit, load
 from worldroom.engine.duel.make_duty_cycle import make
-from worldroom.engine.duel.prices import DRIVE, LONG_CHUNK
+from worldroom.engine.duel.prices import DRIVE_FAST, LONG_CHUNK
 from worldroom.engine.duel.verdict import Side, Spread, quantile, verdict
 from worldroom.engine.scheduler import Rules
 
@@ -28,7 +28,7 @@ def test_the_same_contest_twice_gives_the_same_figures() -> None:
 def test_a_session_alone_fares_the_same_under_both_policies() -> None:
     keys = tuple(Moment(1 + 0.37 * n, Act.KEY) for n in range(20))
     duty = DutyCycle("here", 12.0, (Visit("a", LatencyClass.INTERACTIVE, 0.0, 12.0, keys),))
-    step, request = (Contest(duty, DRIVE, policy, 0.9, RULES).run() for policy in Policy)
+    step, request = (Contest(duty, DRIVE_FAST, policy, 0.9, RULES).run() for policy in Policy)
     assert step.visitors[0].missed == request.visitors[0].missed == 0
     assert [round(x, 6) for x in step.latencies[Act.KEY]] == [round(x, 6) for x in request.latencies[Act.KEY]]
     assert len(step.latencies[Act.KEY]) == 20

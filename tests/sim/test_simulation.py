@@ -138,8 +138,8 @@ async def scene(seconds: float, seed: int) -> None:
     await played.engine.close()
 
 
-def test_ten_minutes_of_mixed_sessions_keep_every_promise() -> None:
-    run(scene(600, 1))
+def test_five_minutes_of_mixed_sessions_keep_every_promise() -> None:
+    run(scene(300, 1))
 
 
 @pytest.mark.slow
