@@ -55,6 +55,7 @@ class ServeSpec:
     loopback: bool
     udp_ports: tuple[int, int] | None
     toy: ToySpec
+    checkpoint: Path | None = None
 
 
 async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
@@ -62,7 +63,7 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     console = Console(stderr=True)
     choice, asleep = _choice(spec), _empty(spec.data_dir / "asleep")
-    serving = Serving((spec.card,), choice, spec.toy, EngineSpec(slots=spec.slots), asleep)
+    serving = Serving((spec.card,), choice, spec.toy, EngineSpec(slots=spec.slots), asleep, spec.checkpoint)
     clock = SystemClock()
     engine = Workers(tuple(RemoteEngine(serving, clock) for _ in range(spec.workers)))
     async with AsyncExitStack() as stack:

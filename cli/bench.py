@@ -8,10 +8,13 @@ import msgspec
 import typer
 from rich.console import Console
 
+from . import bench_model
 from .errors import did_you_mean, fail
 from .output import print_object, report_table
 
 app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
+
+app.command("model")(bench_model.bench_model)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 

@@ -9,10 +9,12 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from . import checkpoints
 from .errors import fail
 from .output import print_object, report_table
 
-app = typer.Typer(help="List, show and check the worlds this server knows.", no_args_is_help=True)
+app = typer.Typer(help="List, show, pull and check the worlds this server knows.", no_args_is_help=True)
+app.command("pull")(checkpoints.pull)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -40,6 +42,12 @@ class CardRow(msgspec.Struct, frozen=True):
     exact: bool
     controls: tuple[str, ...]
     components: tuple[str, ...]
+    loops: tuple[str, ...] = ()
+    licence: str = ""
+    weight_bytes: int = 0
+    session_bytes: int = 0
+    flop_per_chunk: int = 0
+    price: str = ""
 
 
 class CardList(msgspec.Struct, frozen=True):
@@ -90,16 +98,25 @@ def show(name: Annotated[str, typer.Argument(help="Name of the card.")], as_json
 @app.command("check")
 def check(
     name: Annotated[str, typer.Argument(help="Name of the card.")],
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="A checkpoint: its folder or one file. Headers alone are read, no GPU is used."),
+    ] = None,
     quality: Annotated[bool, typer.Option(help="Also measure the world against its simulator (minutes).")] = False,
     long: Annotated[bool, typer.Option(help="With --quality: also 10,000 frames.")] = False,
     sheets: Annotated[Path | None, typer.Option(help="With --quality: write sample sheets into this folder.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check a card's weight files and, with --quality, measure what it promises. Exit status 1 when a gate fails."""
+    """Check a card's weight files, or the checkpoint at PATH against the card's manifest; --quality measures promises.
+
+    Exit status 1 when a component does not fit or a gate fails.
+    """
     from ..models import catalog
     from ..models.weights import WeightsError
 
     _row(name)
+    if path is not None:
+        checkpoints.check_checkpoint(name, path, as_json)
     try:
         loaded = catalog.load(name)
     except WeightsError as error:
@@ -146,13 +163,16 @@ def _row(name: str) -> CardRow:
     except catalog.UnknownCard as error:
         raise fail(str(error)) from None
     frame, recipe = card.frame, card.recipe
+    member = catalog.family(name)
+    account = member[0].account(member[1]) if member else None
+    cache = card.cache.bytes_per_session if card.cache else 0
     return CardRow(
         name=card.name,
         version=card.version,
         title=card.title,
         family=card.family,
         parameters=sum(component.parameters for component in card.components),
-        cache_bytes_per_session=card.cache.bytes_per_session if card.cache else 0,
+        cache_bytes_per_session=cache,
         frame=f"{frame.width}x{frame.height} shown at {frame.width * frame.scale}x{frame.height * frame.scale}",
         fps=frame.fps,
         frames_per_chunk=frame.per_chunk,
@@ -169,4 +189,12 @@ def _row(name: str) -> CardRow:
         components=tuple(
             f"{part.name}: {part.role}, {part.parameters:,} parameters, {part.licence}" for part in card.components
         ),
+        loops=tuple(f"{loop.name}: {' '.join(loop.steps)}" for loop in card.loops),
+        licence="; ".join(dict.fromkeys(part.licence for part in card.components)),
+        weight_bytes=account.weight_bytes if account else 0,
+        session_bytes=account.session_bytes if account else cache,
+        flop_per_chunk=account.flop_per_chunk if account else 0,
+        price="measured at warm-up on the device that serves; `worldroom bench model "
+        + card.name
+        + "` measures it here",
     )

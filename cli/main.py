@@ -9,7 +9,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import typer
 
 from .. import __version__
-from . import bench, cards, join, rollout, serve, top, train
+from . import bench, cards, join, parity, rollout, serve, top, train
 
 app = typer.Typer(
     name="worldroom",
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.add_typer(cards.app, name="cards")
 app.command("train")(train.train)
+app.command("parity")(parity.parity)
 app.add_typer(bench.app, name="bench")
 app.command("join")(join.join)
 app.command("top")(top.top)

@@ -35,6 +35,9 @@ def serve(
         int | None, typer.Option(help="Denoise steps per chunk; the card's recipe says which are allowed.")
     ] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 or bf16, as the recipe allows.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder of a card's published weights, as `worldroom cards pull` leaves it.")
+    ] = None,
     lease: Annotated[float, typer.Option(min=1, help="Seconds a world waits for its viewers to come back.")] = 60.0,
     loopback: Annotated[bool, typer.Option(help="WebRTC over 127.0.0.1 only (tests, benchmarks).")] = False,
     udp_ports: Annotated[str | None, typer.Option(help="UDP port range for WebRTC, e.g. 50000-50100.")] = None,
@@ -56,6 +59,7 @@ def serve(
         slots=slots,
         steps=steps,
         precision=precision,
+        checkpoint=checkpoint,
         lease_seconds=lease,
         loopback=loopback,
         udp_ports=_port_range(udp_ports),

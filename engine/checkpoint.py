@@ -2,7 +2,8 @@
 
     boundary --due?--> carry and places noted --cache_io step in the slack--> still whole? --thread--> folder --> kept
 
-A committed entry stays untouched for one more chunk. When the read came too late, the next boundary tries again.
+An entry that falls out of the window may be written at once: when the read comes too late, the next boundary tries
+again.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ async def capture(world: World, shared: Shared, scope: Scope, prompts: Prompts, 
     seed, number, epoch, carry, picture = world.seed, world.number, world.epoch, world.carry, world.picture
     features = snapshot.features_of(prompts.held())
     data = await cache_io(world, shared, scope, ReadEntries(slot, entries), latest_start) if entries else ()
-    if world.generation != generation or not pool.untouched(slot, count):
+    if world.generation != generation or not pool.untouched(slot, entries, count):
         return None
     return Snapshot(
         made_by=snapshot.maker(loaded),

@@ -61,6 +61,10 @@ class Costs:
         for key in [key for key in self._table if key.card == card]:
             del self._table[key]
 
+    def measured(self, card: str, kind: StepKind) -> bool:
+        """Whether any shape of this kind has run on the card."""
+        return any((key.card, key.kind) == (card, kind) for key in self._table)
+
     def price(self, key: StepKey, rows: int) -> float:
         """Conservative device-seconds of a batch; raises `UnknownPrice` when this kind was never measured."""
         measured, estimate = self._nearest(key, rows)

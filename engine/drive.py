@@ -52,6 +52,8 @@ class Writes(Protocol):
 
     def stage(self) -> None: ...
 
+    def rebuild(self, entries: int) -> None: ...
+
     def commit(self) -> None: ...
 
     def rollback(self) -> None: ...
@@ -64,6 +66,8 @@ class NoCache:
         return None
 
     def stage(self) -> None: ...
+
+    def rebuild(self, entries: int) -> None: ...
 
     def commit(self) -> None: ...
 
@@ -83,13 +87,15 @@ async def drive_chunk(
         while not isinstance(plan := loop.next(state), Done):
             if plan.commit is not Commit.NONE:
                 writes.stage()
+            if plan.rebuilt:
+                writes.rebuild(plan.rebuilt)
             result = await execute(plan, writes.view())
             if plan.commit is Commit.PREVIOUS:
                 writes.commit()
             scope.check()
             state = loop.advance(state, result)
         outcome = loop.finalize(state)
-        _check_frames(outcome.frames_FHWC, frame)
+        _check_frames(outcome.frames_FHWC, frame, opens=ask.carry is None)
         writes.commit()
     except BaseException:
         writes.rollback()
@@ -97,8 +103,8 @@ async def drive_chunk(
     return outcome
 
 
-def _check_frames(frames_FHWC: np.ndarray[Any, Any], frame: FrameSpec) -> None:
-    promised = (frame.per_chunk, frame.height, frame.width, 3)
+def _check_frames(frames_FHWC: np.ndarray[Any, Any], frame: FrameSpec, opens: bool) -> None:
+    promised = (frame.frames(opens), frame.height, frame.width, 3)
     if frames_FHWC.dtype != np.uint8:
         finite = bool(np.isfinite(frames_FHWC).all())
         raise BadFrames(f"frames are {frames_FHWC.dtype} (all finite: {finite}), the card promises uint8")

@@ -29,7 +29,8 @@ class LinkMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=T
 
 class Boot(LinkMessage, frozen=True):
     """The first message: what the worker serves. `folder` keeps its checkpoints, `disk` those of
-    sleepers ('' = none); the edge owns both."""
+    sleepers ('' = none); the edge owns both.
+    `checkpoint`: a folder of published weights, '' = the card's own."""
 
     cards: tuple[str, ...]
     choice: RuntimeChoice | None
@@ -37,6 +38,7 @@ class Boot(LinkMessage, frozen=True):
     spec: EngineSpec
     folder: str
     disk: str = ""
+    checkpoint: str = ""
 
 
 class Ask(LinkMessage, frozen=True):

@@ -295,7 +295,7 @@ class Live:
         self.served.allowance.finished(ready - chunk.deadline, chunk.waited)
         epoch, late_us = chunk.conditions.epoch, round(late * 1e6)
         self._emit(api.ChunkDone(self.session, chunk.number, epoch, outcome.digest, late_us, chunk.timings()))
-        self._show.push(chunk.shots(outcome.frames_FHWC, self._playout.place(ready)))
+        self._show.push(chunk.shots(outcome.frames_FHWC, self._playout.place(ready, len(outcome.frames_FHWC))))
 
     async def _over(self) -> None:
         """A boundary between chunks: nothing of this session is on the device."""

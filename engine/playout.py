@@ -74,14 +74,18 @@ class Playout:
         if delay > ABSORBED * self.interval:
             self.next += delay
 
-    def place(self, ready: float) -> tuple[float, ...]:
-        """Show times of a chunk whose first frame can be shown at `ready`; moves the clock on by one chunk."""
+    def place(self, ready: float, frames: int = 0) -> tuple[float, ...]:
+        """Show times of a chunk whose first frame can be shown at `ready`; moves the clock on by as many frames.
+
+        `frames` 0 = as many as chunks usually have.
+        """
+        frames = frames or self.per_chunk
         late = ready - self.next
         moved = late > ABSORBED * self.interval
         first = ready if moved else self.next
-        times = tuple(first + i * self.interval for i in range(self.per_chunk))
+        times = tuple(first + i * self.interval for i in range(frames))
         self._last = times[-1]
-        self.next = first + self.chunk_seconds + (0.0 if moved else max(0.0, late) * CREEP)
+        self.next = first + frames * self.interval + (0.0 if moved else max(0.0, late) * CREEP)
         return times
 
     def restart(self, now: float, lead: float, last_shown: float | None = None) -> None:

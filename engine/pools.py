@@ -1,6 +1,7 @@
 """Cache bookkeeping: chunk-KV ring entries per slot, and prompt features by content. Pure; owns no tensor memory.
 
     slot 3, ring 5:   free -> [stage] -> staged -> [commit] -> committed (oldest one falls out) | [rollback] -> free
+                      free -> [rebuild] -> staged copies -> [commit] -> in the place of all but the sink
 
 Every pool has a byte budget and a `check_integrity()` that raises `PoolCorrupt` with the numbers.
 """
@@ -32,6 +33,7 @@ class UnknownFeature(LookupError):
 class _Slot:
     committed: tuple[int, ...] = ()
     staged: bool = False
+    rebuilt: int = 0
     count: int = 0
 
 
@@ -39,8 +41,8 @@ class SlabPool:
     """Which ring entries of which slot hold committed chunks. Slots are handed out lowest first."""
 
     def __init__(self, spec: CacheSpec, slots: int) -> None:
-        if spec.ring < 2:
-            raise ValueError(f"ring of {spec.ring} entries: at least 2 are needed, one is always free for staging")
+        if spec.ring < 1:
+            raise ValueError(f"ring of {spec.ring} entries: at least 1 is needed, one is always free for staging")
         self.spec = spec
         self.slots = slots
         self._taken: dict[int, _Slot] = {}
@@ -71,7 +73,8 @@ class SlabPool:
 
     def view(self, slot: int) -> CacheView:
         held = self._slot(slot)
-        return CacheView(slot, held.committed, self._free_entry(held))
+        staged, *spare = self._free_entries(held)
+        return CacheView(slot, held.committed, staged, tuple(spare[: self.spec.rebuild]))
 
     def count(self, slot: int) -> int:
         """Chunks committed since the last reset, whether or not the ring still holds them."""
@@ -83,26 +86,35 @@ class SlabPool:
             raise PoolCorrupt(f"slot {slot} stages a second write before the first is committed")
         held.staged = True
 
+    def rebuild(self, slot: int, entries: int) -> None:
+        """The first spare entries are written to take the place of the committed ones beyond the sink."""
+        if not 0 < entries <= self.spec.rebuild:
+            raise PoolCorrupt(f"{entries} entries are rebuilt, the card allows {self.spec.rebuild}")
+        self._slot(slot).rebuilt = entries
+
     def commit(self, slot: int) -> None:
-        """Make the staged write, if any, the newest committed chunk."""
+        """What was staged and rebuilt, if anything, is committed from now on."""
         held = self._slot(slot)
-        if held.staged:
-            window = self.spec.ring - 1
-            held.committed = (*held.committed, self._free_entry(held))[-window:]
-            held.count += 1
-            held.staged = False
+        staged, *spare = self._free_entries(held)
+        held.count += held.staged
+        kept = self.spec.kept(held.committed, tuple(spare[: held.rebuilt]), (staged,) if held.staged else ())
+        if len(kept) != min(held.count, self.spec.window):
+            raise PoolCorrupt(f"slot {slot} would hold {len(kept)} entries after {held.count} commits")
+        held.committed = kept
+        held.staged, held.rebuilt = False, 0
 
     def rollback(self, slot: int) -> None:
-        self._slot(slot).staged = False
-
-    def untouched(self, slot: int, count: int) -> bool:
-        """Whether every entry that was committed when `count` was read still holds the same chunk."""
         held = self._slot(slot)
-        return held.count == count or (held.count == count + 1 and not held.staged)
+        held.staged, held.rebuilt = False, 0
+
+    def untouched(self, slot: int, noted: tuple[int, ...], count: int) -> bool:
+        """Whether the entries that were committed when `count` was read still hold the same chunks."""
+        held = self._slot(slot)
+        return held.count - count in (0, 1) and set(noted) <= set(held.committed)
 
     def restore(self, slot: int, count: int) -> None:
-        """Entries 0, 1, .. hold the last chunks of `count`, oldest first."""
-        self._taken[slot] = _Slot(tuple(range(min(count, self.spec.ring - 1))), False, count)
+        """Entries 0, 1, .. hold what a window keeps of `count` chunks, in the order of `view`."""
+        self._taken[slot] = _Slot(committed=tuple(range(min(count, self.spec.window))), count=count)
 
     def reset(self, slot: int) -> None:
         self.rollback(slot)
@@ -115,7 +127,7 @@ class SlabPool:
                 raise PoolCorrupt(f"slot {slot} of {self.slots}")
             if len(set(entries)) != len(entries) or any(not 0 <= e < self.spec.ring for e in entries):
                 raise PoolCorrupt(f"slot {slot} holds entries {entries} of a ring of {self.spec.ring}")
-            if len(entries) != min(held.count, self.spec.ring - 1):
+            if len(entries) != min(held.count, self.spec.window):
                 raise PoolCorrupt(f"slot {slot} holds {len(entries)} entries after {held.count} commits")
         if self.bytes_used > self.bytes_budget:
             raise PoolCorrupt(f"{self.bytes_used} bytes used of {self.bytes_budget}")
@@ -125,8 +137,8 @@ class SlabPool:
             raise PoolCorrupt(f"slot {slot} is not taken")
         return self._taken[slot]
 
-    def _free_entry(self, held: _Slot) -> int:
-        return next(e for e in range(self.spec.ring) if e not in held.committed)
+    def _free_entries(self, held: _Slot) -> list[int]:
+        return [entry for entry in range(self.spec.ring) if entry not in held.committed]
 
 
 class SlotWrites:
@@ -142,6 +154,9 @@ class SlotWrites:
 
     def stage(self) -> None:
         self._pool.stage(self._slot)
+
+    def rebuild(self, entries: int) -> None:
+        self._pool.rebuild(self._slot, entries)
 
     def commit(self) -> None:
         self._pool.commit(self._slot)

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 PR_SET_PDEATHSIG = 1
 BEAT = 0.1
 
-Load = Callable[[str, RuntimeChoice | None, ToySpec], LoadedCard]
+Load = Callable[[str, RuntimeChoice | None, ToySpec, Path | None], LoadedCard]
 
 
 class Host:
@@ -62,7 +62,8 @@ class Host:
         await self._gone.wait()
 
     async def _serve(self, boot: link.Boot) -> None:
-        loaded = [await asyncio.to_thread(self._load, card, boot.choice, boot.toy) for card in boot.cards]
+        published = Path(boot.checkpoint) if boot.checkpoint else None
+        loaded = [await asyncio.to_thread(self._load, card, boot.choice, boot.toy, published) for card in boot.cards]
         self._folder = SnapshotFolder(Path(boot.folder), Path(boot.disk) if boot.disk else None)
         self._engine = engine = Engine(tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept)
         try:
@@ -139,7 +140,7 @@ class Host:
 def _theirs(problem: Exception) -> bool:
     from ..models.weights import WeightsError
 
-    return isinstance(problem, WeightsError)
+    return isinstance(problem, WeightsError | ImportError)
 
 
 def unsound(engine: Engine) -> str | None:

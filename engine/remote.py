@@ -42,13 +42,17 @@ class WorkerFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What one worker serves. `disk`: an empty folder for the worlds of sleepers."""
+    """What one worker serves. `disk`: an empty folder for the worlds of sleepers.
+
+    `checkpoint`: a folder of published weights, None = the card's own.
+    """
 
     cards: tuple[str, ...]
     choice: RuntimeChoice | None
     toy: ToySpec
     spec: EngineSpec
     disk: Path | None = None
+    checkpoint: Path | None = None
 
 
 class RemoteEngine:
@@ -58,7 +62,13 @@ class RemoteEngine:
         self._clock, self._command = clock, command
         self._folder = _folder()
         self._boot = link.Boot(
-            serving.cards, serving.choice, serving.toy, serving.spec, self._folder, str(serving.disk or "")
+            serving.cards,
+            serving.choice,
+            serving.toy,
+            serving.spec,
+            self._folder,
+            str(serving.disk or ""),
+            str(serving.checkpoint or ""),
         )
         self._held: dict[str, Held] = {}
         self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}

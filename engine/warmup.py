@@ -39,7 +39,9 @@ async def warm_up(served: ServedCard, shared: Shared, device: Device) -> None:
         await _Rehearsal(served, shared).chunks(steps, CHUNKS)
     await _Rehearsal(served, shared).chunks(served.default_steps, CHUNKS_PRICED, SECONDS_PRICED)
     for key in dict.fromkeys(served.profiles[served.default_steps]):
-        await _price_batches(served, shared, device, key)
+        await _price_batches(served, shared, device, key, rows=2)
+    for key in _unrehearsed(served, shared):
+        await _price_batches(served, shared, device, key, rows=1)
     if served.loaded.slab is not None:
         await _price_cache_io(served, shared, device)
     await _warm_encoder(served, shared, first)
@@ -104,9 +106,15 @@ def _idle(served: ServedCard) -> Conditions:
     return Conditions(epoch=0, controls=controls, pointer=(0.0, 0.0), prompts=(share,), prompt_version=1, input_seq=0)
 
 
-async def _price_batches(served: ServedCard, shared: Shared, device: Device, key: StepKey) -> None:
-    """Measure two rows and more; one row was measured in real chunks."""
-    rows = 2
+def _unrehearsed(served: ServedCard, shared: Shared) -> list[StepKey]:
+    """Step kinds that only some chunks have (an opening picture, a rebuilt cache); priced whatever their shape."""
+    card, precision = served.loaded.card, served.loaded.choice.precision
+    kinds = dict.fromkeys(kind for loop in card.loops for kind in loop.steps)
+    return [StepKey(card.name, kind, (), precision) for kind in kinds if not shared.costs.measured(card.name, kind)]
+
+
+async def _price_batches(served: ServedCard, shared: Shared, device: Device, key: StepKey, rows: int) -> None:
+    """Measure `rows` rows and more: one row of what is in every chunk was measured there."""
     while rows <= min(shared.spec.max_rows, served.pool.slots):
         work = served.loaded.runtime.warm_up_rows(key.kind, rows)
         batch = Batch(served.loaded, key.kind, tuple(row for row, _ in work), tuple(view for _, view in work))
@@ -121,7 +129,7 @@ async def _price_batches(served: ServedCard, shared: Shared, device: Device, key
 async def _price_cache_io(served: ServedCard, shared: Shared, device: Device) -> None:
     """Measure reading a full window, as a checkpoint does."""
     slot = served.pool.acquire()
-    row = ReadEntries(slot, tuple(range(served.pool.spec.ring - 1)))
+    row = ReadEntries(slot, tuple(range(served.pool.spec.window)))
     batch = Batch(served.loaded, StepKind.CACHE_IO, (row,), (None,))
     try:
         for attempt in range(BATCHES + 1):

@@ -8,14 +8,22 @@ import difflib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from .anyflow.family import FAMILY as ANYFLOW
 from .contract.card import ModelCard
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
 from .drive.card import WEIGHTS, drive_card
+from .family import Family
+from .matrix_game.family import FAMILY as MATRIX_GAME
+from .parity.ladder import Trial
 from .toy.card import ToySpec, toy_card
 from .toy.loop import ToyCarry, ToyLoop
+from .toy.parity import toy_trials
 from .toy.runtime import ToyRuntime
+from .wan.family import FAMILY as WAN
+from .waypoint.family import FAMILY as WAYPOINT
 
 
 class UnknownCard(LookupError):
@@ -34,6 +42,7 @@ class _Entry:
 
     card: Callable[[ToySpec], ModelCard]
     load: Callable[[ModelCard, RuntimeChoice | None, ToySpec], LoadedCard]
+    trials: Callable[[], tuple[Trial, ...]]
 
 
 def _load_toy(made: ModelCard, choice: RuntimeChoice | None, toy: ToySpec) -> LoadedCard:
@@ -47,35 +56,65 @@ def _load_drive(_made: ModelCard, choice: RuntimeChoice | None, _toy: ToySpec) -
     return load_drive(WEIGHTS, choice)
 
 
+def _drive_trials() -> tuple[Trial, ...]:
+    from .drive.parity import drive_trials
+
+    return drive_trials()
+
+
 _CARDS: Mapping[str, _Entry] = {
-    "toy": _Entry(toy_card, _load_toy),
-    "drive": _Entry(lambda _toy: drive_card(), _load_drive),
+    "toy": _Entry(toy_card, _load_toy, toy_trials),
+    "drive": _Entry(lambda _toy: drive_card(), _load_drive, _drive_trials),
+}
+_FAMILIES: tuple[Family, ...] = (WAN, ANYFLOW, MATRIX_GAME, WAYPOINT)
+_FAMILY_OF: Mapping[str, tuple[Family, ModelCard]] = {
+    card.name: (family, card) for family in _FAMILIES for card in family.cards
 }
 
 
 def names() -> tuple[str, ...]:
-    return tuple(_CARDS)
+    return (*_CARDS, *_FAMILY_OF)
+
+
+def family(name: str) -> tuple[Family, ModelCard] | None:
+    """The family folder behind a card, None for the cards that carry their own weights; raises `UnknownCard`."""
+    if name in _CARDS:
+        return None
+    return _member(name)
+
+
+def trials(name: str) -> tuple[Trial, ...]:
+    """The rungs of a card's parity ladder; raises `UnknownCard`."""
+    if name in _CARDS:
+        return _CARDS[name].trials()
+    owner, made = _member(name)
+    return owner.trials(made)
 
 
 def card(name: str, toy: ToySpec | None = None) -> ModelCard:
     """The card's data alone; raises `UnknownCard`."""
-    return _entry(name).card(toy or ToySpec())
+    return _CARDS[name].card(toy or ToySpec()) if name in _CARDS else _member(name)[1]
 
 
-def load(name: str, choice: RuntimeChoice | None = None, toy: ToySpec | None = None) -> LoadedCard:
+def load(
+    name: str, choice: RuntimeChoice | None = None, toy: ToySpec | None = None, checkpoint: Path | None = None
+) -> LoadedCard:
     """Make a card ready. `choice` None = the recipe's default; `toy` concerns the toy card alone.
+
+    `checkpoint`: root of published weights, for cards that neither carry nor draw theirs.
 
     Raises `UnknownCard`, `RecipeMismatch` before any weight is read, or `WeightsError`.
     """
     spec = toy or ToySpec()
-    entry = _entry(name)
-    made = entry.card(spec)
+    made = card(name, spec)
     if choice is not None:
         made.recipe.check(choice)
-    return entry.load(made, choice, spec)
+    if name in _CARDS:
+        return _CARDS[name].load(made, choice, spec)
+    return _member(name)[0].load(made, choice or made.recipe.default, checkpoint)
 
 
-def _entry(name: str) -> _Entry:
-    if name not in _CARDS:
+def _member(name: str) -> tuple[Family, ModelCard]:
+    if name not in _FAMILY_OF:
         raise UnknownCard(name, names())
-    return _CARDS[name]
+    return _FAMILY_OF[name]

@@ -71,13 +71,14 @@ def digest(files: Sequence[Path]) -> str:
 def _compare_keys(file: Path, found: set[str], expected: Mapping[str, Shape]) -> None:
     missing, extra = sorted(set(expected) - found), sorted(found - set(expected))
     if missing:
-        near = _nearest(missing[0], extra)
+        near = nearest(missing[0], extra)
         raise WeightsError(file, f"key '{missing[0]}' is missing ({len(missing)} in all){near}")
     if extra:
-        near = _nearest(extra[0], sorted(expected))
+        near = nearest(extra[0], sorted(expected))
         raise WeightsError(file, f"key '{extra[0]}' is not expected ({len(extra)} in all){near}")
 
 
-def _nearest(key: str, names: Sequence[str]) -> str:
+def nearest(key: str, names: Sequence[str]) -> str:
+    """The near name as the end of a message, or nothing when no name is near."""
     near = difflib.get_close_matches(key, names, n=1, cutoff=0.4)
     return f"; nearest is '{near[0]}'" if near else ""

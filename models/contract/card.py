@@ -34,6 +34,7 @@ class FrameSpec:
     """Model frames are width x height, shown at `scale` times that; a chunk makes `per_chunk` of them.
 
     `smooth`: enlarged with a bicubic filter; False keeps hard pixel edges.
+    `opening`: frames of a world's first chunk where it differs (causal decoders make 9, then 12); 0 = per_chunk.
     """
 
     width: int
@@ -42,6 +43,11 @@ class FrameSpec:
     fps: int
     per_chunk: int
     smooth: bool = True
+    opening: int = 0
+
+    def frames(self, opens: bool) -> int:
+        """Frames of one chunk; `opens`: it is the first one of a world (its ask has no carry)."""
+        return self.opening if opens and self.opening else self.per_chunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `pointer`: summed relative motion since the last chunk, in units of the picture's width and height.
     `input_seq`: the last client input sequence that is contained here (`caused_by` of the chunk's frames), 0 = none.
     `epoch`: the session's epoch; a chunk of an older epoch is never shown.
+    `recache`: rebuild the committed cache under this prompt before the chunk (cards with a RECACHE step alone).
     """
 
     epoch: int
@@ -29,3 +30,4 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompts: tuple[PromptShare, ...]
     prompt_version: int
     input_seq: int
+    recache: bool = False

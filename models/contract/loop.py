@@ -29,6 +29,8 @@ class StepKind(StrEnum):
     """
 
     PROMPT_ENCODE = "prompt_encode"
+    ENCODE = "encode"
+    RECACHE = "recache"
     DENOISE = "denoise"
     COMMIT = "commit"
     COMMIT_DENOISE = "commit_denoise"
@@ -39,8 +41,9 @@ class StepKind(StrEnum):
 class Commit(StrEnum):
     """To which chunk a step's staged cache write belongs.
 
-    NONE: the step writes no cache. CHUNK: it is committed when this chunk finalizes. PREVIOUS: it belongs to the
-    chunk before (a fused pass) and is committed at this step's boundary, so it stays when this chunk is cancelled.
+    NONE: nothing the step writes outlives the chunk. CHUNK: it is committed when this chunk finalizes. PREVIOUS: it
+    belongs to the chunk before (a fused pass) and is committed at this step's boundary, so it stays when this chunk is
+    cancelled.
     """
 
     NONE = "none"
@@ -57,12 +60,17 @@ Carry = TypeVar("Carry")
 
 @dataclass(frozen=True, slots=True)
 class WorkPlan(Generic[Row]):
-    """One step. Rows of equal (card, kind, shape, precision) may run in one batch; `row` is the family's own type."""
+    """One step. Rows of equal (card, kind, shape, precision) may run in one batch; `row` is the family's own type.
+
+    `rebuilt`: this step fills the first so many of its view's `spare` entries; they replace the committed entries
+    beyond the sink when the chunk is finalized, and are forgotten when it is cancelled.
+    """
 
     kind: StepKind
     shape: tuple[int, ...]
     row: Row
     commit: Commit = Commit.NONE
+    rebuilt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,8 @@ class Ask(Generic[Carry]):
     `features`: (embedding, weight) per prompt share, embeddings as the family's prompt_encode step returned them.
     `carry`: what the previous chunk's `Outcome` handed on; None at the start of a world or after a reset.
     `committed`: chunks whose cache write is committed in this session's slot since its last reset.
+    `opening_FHWC`: frames the world starts from (one image, or the end of a video), uint8 RGB of the card's size;
+    read by the first chunk alone, and only by cards whose loops have an ENCODE step.
     """
 
     seed: int
@@ -87,6 +97,7 @@ class Ask(Generic[Carry]):
     features: tuple[tuple[object, float], ...]
     carry: Carry | None
     committed: int
+    opening_FHWC: npt.NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, slots=True)

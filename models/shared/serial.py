@@ -1,17 +1,20 @@
-"""Loop states and carries <-> bytes: msgpack with arrays as one extension type; strict and versioned.
+"""Loop states and carries <-> bytes: msgpack with arrays and tensors as extension types; strict and versioned.
 
     [ VERSION | type name | body ]      body: the struct as msgpack, arrays as Ext(ARRAY, [dtype, shape, bytes])
 
-A reader refuses another version, another type, unknown fields and arrays whose bytes do not fit their shape.
+A reader refuses another version, another type, unknown fields and arrays whose bytes do not fit their shape. Tensors
+(Ext TENSOR) may live on any device; they come back on the CPU and a runtime moves them where it needs them.
 """
 
 from typing import Any, TypeVar, get_args
 
 import msgspec
 import numpy as np
+import torch
 
 VERSION = 1
 ARRAY = 1
+TENSOR = 2
 DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64", "uint64")
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -57,6 +60,8 @@ def _name(kind: type) -> str:
 
 
 def _array_out(value: object) -> msgspec.msgpack.Ext:
+    if isinstance(value, torch.Tensor):
+        return msgspec.msgpack.Ext(TENSOR, _tensor_body(value.detach().cpu().contiguous()))
     if not isinstance(value, np.ndarray):
         raise NotImplementedError(f"a state cannot hold a {type(value).__name__}")
     if value.dtype.name not in DTYPES:
@@ -65,11 +70,30 @@ def _array_out(value: object) -> msgspec.msgpack.Ext:
     return msgspec.msgpack.Ext(ARRAY, msgspec.msgpack.encode(body))
 
 
-def _ext_in(code: int, data: memoryview) -> "np.ndarray[Any, Any]":
+def _tensor_body(value: torch.Tensor) -> bytes:
+    if value.dtype is torch.bfloat16:
+        array = value.view(torch.uint16).numpy()
+        return msgspec.msgpack.encode(_ArrayBody("bfloat16", value.shape, array.tobytes()))
+    array = value.numpy()
+    if array.dtype.name not in DTYPES:
+        raise SerialError(f"a state cannot hold a tensor of {value.dtype}: bfloat16, {', '.join(DTYPES)}")
+    return msgspec.msgpack.encode(_ArrayBody(array.dtype.name, value.shape, array.tobytes()))
+
+
+def _ext_in(code: int, data: memoryview) -> "np.ndarray[Any, Any] | torch.Tensor":
+    if code == TENSOR:
+        body = msgspec.msgpack.decode(data, type=_ArrayBody)
+        if body.dtype == "bfloat16":
+            bits = msgspec.structs.replace(body, dtype="uint16")
+            return torch.from_numpy(_array(bits, (*DTYPES, "uint16"))).view(torch.bfloat16)
+        return torch.from_numpy(_array(body, DTYPES))
     if code != ARRAY:
         raise msgspec.ValidationError(f"unknown extension type {code}")
-    body = msgspec.msgpack.decode(data, type=_ArrayBody)
-    if body.dtype not in DTYPES or any(n < 0 for n in body.shape):
+    return _array(msgspec.msgpack.decode(data, type=_ArrayBody), DTYPES)
+
+
+def _array(body: _ArrayBody, allowed: tuple[str, ...]) -> "np.ndarray[Any, Any]":
+    if body.dtype not in allowed or any(n < 0 for n in body.shape):
         raise msgspec.ValidationError(f"array of {body.dtype} {body.shape} is not allowed")
     dtype = np.dtype(body.dtype)
     expected = int(np.prod(body.shape, dtype=np.int64)) * dtype.itemsize
@@ -81,6 +105,10 @@ def _ext_in(code: int, data: memoryview) -> "np.ndarray[Any, Any]":
 def _array_in(kind: Any, value: object) -> object:
     """msgspec asks for every field whose type it does not know: an array must be of exactly the declared dtype
     (`NDArray[Any]`: of any that is allowed)."""
+    if kind is torch.Tensor:
+        if not isinstance(value, torch.Tensor):
+            raise msgspec.ValidationError(f"expected a tensor, got {type(value).__name__}")
+        return value
     if not isinstance(value, np.ndarray):
         raise msgspec.ValidationError(f"expected an array, got {type(value).__name__}")
     _, dtype = get_args(kind)

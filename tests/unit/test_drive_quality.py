@@ -26,6 +26,7 @@ GOOD = QualityReport(
     look_time=0.97,
     look_biome=0.98,
     look_weather=0.96,
+    look_after_cut=0.97,
     look_journey=0.99,
     sharpness=0.8,
     objects=0.7,

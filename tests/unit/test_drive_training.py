@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import numpy as np
 import torch
 from rich.console import Console
 from safetensors import safe_open
@@ -14,7 +13,7 @@ from worldroom.training.drive.judge import load_judge
 from worldroom.training.drive.muon import orthogonalised
 from worldroom.training.drive.optimise import load_checkpoint
 from worldroom.training.drive.recipe import SMALL, Stage, run
-from worldroom.training.drive.stage_rollout import Ramp, window_places
+from worldroom.training.drive.stage_rollout import Ramp
 
 torch.set_num_threads(1)
 
@@ -44,13 +43,6 @@ def test_muon_makes_singular_values_about_one() -> None:
     values = torch.linalg.svdvals(orthogonalised(torch.randn(96, 32, generator=torch.Generator().manual_seed(0))))
     assert values.min() > 0.4
     assert values.max() < 1.6
-
-
-def test_windows_spread_over_a_dream() -> None:
-    rng = np.random.default_rng(0)
-    assert window_places(14, rng) == [0]
-    early, late = window_places(28, rng)
-    assert 0 <= early < late <= 14
 
 
 def test_dreams_grow_over_the_first_part_of_the_budget() -> None:

@@ -22,7 +22,7 @@ from .simulator.world import switch_theme
 LEFT, RIGHT, BRAKE, NONE = (1, 0, 1, 0), (0, 1, 1, 0), (0, 0, 0, 1), (0, 0, 0, 0)
 STEER_FRAMES = (12, 24)
 BRAKED_FROM, BRAKED_FRAMES = 14.0, 24
-SWITCH_FADE, SWITCH_FRAMES = 10, 12
+BLEND, CUT, SWITCH_FRAMES = 10, 1, 12
 
 
 def _keys(sessions: int, keys: tuple[int, int, int, int]) -> NDArray[np.int8]:
@@ -58,13 +58,13 @@ def braked(networks: Networks, judge: Judge, sessions: int, seed: int) -> tuple[
     return float(judge(drawn(networks, tokens)).speed_N.mean()), float(course.world.speed_B.mean())
 
 
-def switched(networks: Networks, judge: Judge, sessions: int, seed: int) -> tuple[float, float, float]:
-    """Share of sessions that show the new time, biome and weather SWITCH_FRAMES after a switch began."""
+def switched(networks: Networks, judge: Judge, sessions: int, seed: int, fade: int) -> tuple[float, float, float]:
+    """Share of sessions that show the new time, biome and weather SWITCH_FRAMES after a fade over `fade` began."""
     before = _themes(seed, sessions)
     after = (before + np.random.default_rng([seed, 2]).integers(1, THEMES, sessions)) % THEMES
     course = new_course(seed, before)
     dream = start_dream(networks, course, seed)
-    switch_theme(course.world, np.ones(sessions, np.bool_), after, np.full(sessions, SWITCH_FADE))
+    switch_theme(course.world, np.ones(sessions, np.bool_), after, np.full(sessions, fade))
     tokens = torch.empty(0)
     for _ in range(SWITCH_FRAMES):
         tokens = dream.next(course.step())

@@ -21,7 +21,7 @@ from ...models.drive.runtime import load_networks
 from .course import Networks
 from .journey import Journey, travel
 from .judge import load_judge
-from .probes import braked, frame_seconds, steered, switched
+from .probes import BLEND, CUT, braked, frame_seconds, steered, switched
 
 SEED = 40_001
 
@@ -41,6 +41,7 @@ class QualityReport(msgspec.Struct, frozen=True):
     look_time: float  # >= 0.95 each
     look_biome: float
     look_weather: float
+    look_after_cut: float  # mean of the three, when the look changes within one frame
     look_journey: float
     sharpness: float  # >= 0.7 of the autoencoder's
     objects: float  # >= 0.6 of the simulator's
@@ -86,7 +87,8 @@ def measure(
     probe_sessions = 32 if short else 96
     steer = steered(networks, judge, probe_sessions, SEED)
     speed, simulator_speed = braked(networks, judge, probe_sessions, SEED + 1)
-    look = switched(networks, judge, probe_sessions, SEED + 2)
+    look = switched(networks, judge, probe_sessions, SEED + 2, BLEND)
+    cut = switched(networks, judge, probe_sessions, SEED + 2, CUT)
     trip = travel(networks, judge, 10 if short else 20, 300 if short else 2000, SEED + 3, progress)
     far = None if short else travel(networks, judge, 5, 10_000, SEED + 4, progress)
     if sheets is not None:
@@ -106,6 +108,7 @@ def measure(
         look_time=look[0],
         look_biome=look[1],
         look_weather=look[2],
+        look_after_cut=sum(cut) / len(cut),
         look_journey=trip.look,
         sharpness=trip.sharp_dreamed / trip.sharp_simulated,
         objects=trip.objects_dreamed / trip.objects_simulated,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ...models.drive.blocks import DriveShape, Spatial, Temporal
-from ...models.drive.memory import MEMORY_TOKENS, PICTURE_TOKENS
+from ...models.drive.memory import CHANNELS, HEADING, MEMORY_TOKENS, PICTURE_TOKENS, STRIPES
 from ...models.drive.transformer import DriveTransformer
 from .optimise import Optimiser, Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from .windows import Latents, Window, sample, target_sigma, with_damage, with_noise
@@ -26,7 +26,10 @@ FRAMES = TARGETS + 2
 CONTEXT_NOISE = (0.5,) * 4 + (1.3,) * 4  # largest noise of each row: some pictures can be had from memory alone
 DAMAGED = 0.25
 SOFT = 1e-3  # keeps the power smooth at zero
-TOKEN_WEIGHT = torch.tensor([1.0] * PICTURE_TOKENS + [4.0] * MEMORY_TOKENS)
+TOKEN_WEIGHT = torch.tensor([1.0] * PICTURE_TOKENS + [8.0] * MEMORY_TOKENS)
+CHANNEL_WEIGHT = torch.ones(PICTURE_TOKENS + MEMORY_TOKENS, CHANNELS)
+CHANNEL_WEIGHT[PICTURE_TOKENS, : HEADING + 1] = 8.0  # speed, offset, heading: a frame's change is small and adds up
+CHANNEL_WEIGHT[PICTURE_TOKENS, STRIPES] = 2.0
 ONES = 0.75  # share of targets at noise level 1
 CHECKPOINT_EVERY = 60
 
@@ -64,8 +67,8 @@ def prediction_loss(
     """Error of each target frame [B, T], contexts noised up to `largest_noise_B`.
 
     The error of a token grows slower than the square of its miss: where a dream has gone its own way and the truth
-    cannot be known any more, a far miss pulls less, and the model need not answer with a blur. The tokens of the
-    speed bar count more: they alone show the state that the keys change most slowly.
+    cannot be known any more, a far miss pulls less, and the model need not answer with a blur. Memory
+    counts more than picture, for what goes wrong there lasts.
     """
     context, context_sigma = with_noise(context_BFNC, largest_noise_B, g)
     x0 = truth.latents_BFNC[:, 2:]
@@ -73,7 +76,7 @@ def prediction_loss(
     x = (1 - s) * x0 + s * torch.randn(x0.shape, generator=g)
     sigma_BF = torch.cat([sigma_BT[:, :2], sigma_BT], 1)
     predicted = model.two_stream(context, x, context_sigma, truth.cond(sigma_BF))
-    missed_BTN = ((predicted - x0).square().mean(3) + SOFT) ** 0.75
+    missed_BTN = (((predicted - x0).square() * CHANNEL_WEIGHT).mean(3) + SOFT) ** 0.75
     return (missed_BTN * TOKEN_WEIGHT).mean(2)
 
 

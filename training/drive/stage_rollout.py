@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +31,6 @@ CONTEXT_NOISE = (0.3,) * 4 + (0.5,) * 2 + (1.3,) * 2  # largest noise of each ro
 DAMAGED = 0.4
 ONES = 0.9
 TWO_STEP_SHARE = 0.1
-WINDOWS_PER_DREAM = 2
 CHECKPOINT_EVERY = 20
 
 
@@ -88,32 +86,21 @@ def train(
         own_rows = dreamed(model, truth.rows(0, DREAMING), given, sigmas, iteration)
         missed_N = (own_rows - truth.latents_BFNC[:DREAMING])[:, -1].square().mean((0, 2))
         context = torch.cat([own_rows, with_damage(truth.latents_BFNC[DREAMING:], DAMAGED, g)])
-        for place in window_places(truth.latents_BFNC.shape[1], rng):
-            sigma = target_sigma(SESSIONS, TARGETS, ONES, g)
-            loss = prediction_loss(
-                model, context[:, place : place + FRAMES], truth.part(place, FRAMES), sigma, noise, g
-            )
-            torch.autograd.backward(loss.mean())
-            optimiser.step(iteration, total)
-            update_average(average, model, 0.99)
-            own, recorded = loss[:DREAMING].detach().mean(), loss[DREAMING:].detach().mean()
-            ends = (missed_N[:PICTURE_TOKENS].mean(), missed_N[PICTURE_TOKENS:].mean())
-            seen.append(torch.stack([own, recorded, *ends]))
+        place = int(rng.integers(frames - FRAMES + 1))
+        sigma = target_sigma(SESSIONS, TARGETS, ONES, g)
+        loss = prediction_loss(model, context[:, place : place + FRAMES], truth.part(place, FRAMES), sigma, noise, g)
+        torch.autograd.backward(loss.mean())
+        optimiser.step(iteration, total)
+        update_average(average, model, 0.99)
+        own, recorded = loss[:DREAMING].detach().mean(), loss[DREAMING:].detach().mean()
+        ends = (missed_N[:PICTURE_TOKENS].mean(), missed_N[PICTURE_TOKENS:].mean())
+        seen.append(torch.stack([own, recorded, *ends]))
         if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
             save_checkpoint(path, iteration + 1, model, average, optimiser)
             own_mean, recorded_mean, end_picture, end_memory = torch.stack(seen).mean(0).tolist()
             report(Report(iteration + 1, own_mean, recorded_mean, length, end_picture, end_memory))
             seen.clear()
     return average
-
-
-def window_places(frames: int, rng: np.random.Generator) -> list[int]:
-    """First frames of the windows trained on: spread over the dream, jittered."""
-    room = frames - FRAMES
-    if room < TARGETS // 2:
-        return [int(rng.integers(room + 1))]
-    edges = np.linspace(0, room + 1, WINDOWS_PER_DREAM + 1)
-    return [int(rng.integers(int(a), max(int(a) + 1, int(b)))) for a, b in pairwise(edges)]
 
 
 @torch.no_grad()

@@ -1,0 +1,152 @@
+"""`worldroom bench model`: what a card's steps cost on this machine: ms per step and chunk, frames a second, bytes."""
+
+import random
+import resource
+import statistics
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..clock import SystemClock
+from ..models.contract.loaded import LoadedCard
+from .errors import fail
+from .output import print_object
+
+
+class StepFigure(msgspec.Struct, frozen=True):
+    """One step kind over all measured chunks; the first chunk, which opens the world, is left out."""
+
+    kind: str
+    per_chunk: float
+    min_ms: float
+    median_ms: float
+    max_ms: float
+
+
+class ModelReport(msgspec.Struct, frozen=True):
+    """`fps`: frames made a second by one session that never waits. `realtime`: fps over the card's own pace."""
+
+    card: str
+    device: str
+    precision: str
+    steps: int
+    chunks: int
+    prompt_ms: float
+    opening_ms: float
+    chunk_ms: float
+    fps: float
+    realtime: float
+    weight_bytes: int
+    session_bytes: int
+    peak_bytes: int
+    figures: tuple[StepFigure, ...]
+
+
+def bench_model(
+    card: Annotated[str, typer.Argument(help="Name of the card.")],
+    chunks: Annotated[int, typer.Option(min=1, max=1000, help="Chunks to measure after the opening one.")] = 5,
+    checkpoint: Annotated[Path | None, typer.Option(help="Root of published weights.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the world and of the presses.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Run one session alone on the device and time every step."""
+    from ..models import catalog
+    from ..models.weights import WeightsError
+
+    try:
+        loaded = catalog.load(card, checkpoint=checkpoint)
+    except (catalog.UnknownCard, WeightsError, ImportError) as error:
+        raise fail(str(error)) from None
+    report = measure(loaded, chunks, seed)
+    if as_json:
+        print_object(report)
+        return
+    table = Table("step", "a chunk", "min ms", "median ms", "max ms", title=f"{card} on {report.device}")
+    for figure in report.figures:
+        times = (f"{value:.2f}" for value in (figure.min_ms, figure.median_ms, figure.max_ms))
+        table.add_row(figure.kind, f"{figure.per_chunk:g}", *times)
+    Console().print(table)
+    typer.echo(f"chunk {report.chunk_ms:.1f} ms (median), opening {report.opening_ms:.1f} ms")
+    typer.echo(f"{report.fps:.1f} frames a second = {report.realtime:.2f} x its pace")
+    sizes = (report.weight_bytes, report.session_bytes, report.peak_bytes)
+    typer.echo("weights {:,} bytes, session {:,} bytes, peak {:,} bytes".format(*sizes))
+
+
+def measure(loaded: LoadedCard, chunks: int, seed: int) -> ModelReport:
+    """One session through `chunks` chunks after the opening one."""
+    from ..models import catalog
+    from ..models.parity.interleave import made_up_inputs
+    from ..models.parity.session import Session
+
+    clock, device = SystemClock(), _Device()
+    loaded.runtime.allocate(1)
+    inputs = made_up_inputs(loaded, chunks + 1, random.Random(seed))
+    start = clock.now()
+    for text in {given.prompt for given in inputs}:
+        loaded.runtime.encode_prompt(text)
+    prompt_ms = (clock.now() - start) * 1000 / len({given.prompt for given in inputs})
+    session = Session(loaded, 0, seed, inputs, loaded.runtime.encode_prompt)
+    steps: dict[str, list[float]] = {}
+    whole: list[float] = []
+    frames = 0
+    while not session.finished:
+        session.begin()
+        total = 0.0
+        while (plan := session.plan) is not None:
+            start = clock.now()
+            (result,) = loaded.runtime.execute(plan.kind, [plan.row], [session.view()])
+            device.synchronize()
+            spent = (clock.now() - start) * 1000
+            total += spent
+            if session.outcomes:
+                steps.setdefault(plan.kind, []).append(spent)
+            session.advance(result)
+        whole.append(total)
+        frames += len(session.outcomes[-1].frames_FHWC) if len(session.outcomes) > 1 else 0
+    member = catalog.family(loaded.card.name)
+    account = member[0].account(member[1]) if member else None
+    cache = loaded.card.cache.bytes_per_session if loaded.card.cache else 0
+    fps = frames / (sum(whole[1:]) / 1000)
+    return ModelReport(
+        card=loaded.card.name,
+        device=device.name,
+        precision=loaded.choice.precision,
+        steps=loaded.choice.steps,
+        chunks=chunks,
+        prompt_ms=prompt_ms,
+        opening_ms=whole[0],
+        chunk_ms=statistics.median(whole[1:]),
+        fps=fps,
+        realtime=fps / loaded.card.frame.fps,
+        weight_bytes=account.weight_bytes if account else 0,
+        session_bytes=account.session_bytes if account else cache,
+        peak_bytes=device.peak_bytes(),
+        figures=tuple(
+            StepFigure(kind, len(times) / chunks, min(times), statistics.median(times), max(times))
+            for kind, times in steps.items()
+        ),
+    )
+
+
+class _Device:
+    """The accelerator if torch has one in use, else this process."""
+
+    def __init__(self) -> None:
+        torch = sys.modules.get("torch")
+        self._cuda = torch.cuda if torch is not None and torch.cuda.is_available() else None
+        self.name = self._cuda.get_device_name() if self._cuda else "cpu"
+
+    def synchronize(self) -> None:
+        if self._cuda is not None:
+            self._cuda.synchronize()
+
+    def peak_bytes(self) -> int:
+        """Peak allocated on the accelerator, or peak resident memory of the process."""
+        if self._cuda is not None:
+            return int(self._cuda.max_memory_allocated())
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,117 @@
+"""The checkpoint side of `worldroom cards`: pull published weights, and check a checkpoint without a GPU."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..models.checkpoints.manifest import Manifest
+from .errors import fail
+from .output import print_object
+
+
+class ComponentReport(msgspec.Struct, frozen=True):
+    """One component of a checkpoint: where and how it was found, or the one-line problem."""
+
+    component: str
+    ok: bool
+    layout: str
+    path: str
+    keys: int
+    parameters: int
+    dtypes: tuple[str, ...]
+    problem: str
+
+
+class CheckpointReport(msgspec.Struct, frozen=True):
+    card: str
+    path: str
+    ok: bool
+    components: tuple[ComponentReport, ...]
+
+
+def default_checkpoint(name: str) -> Path:
+    """Where `cards pull` puts a card's files and `serve` looks for them."""
+    from .serve import default_data_dir
+
+    return default_data_dir() / "checkpoints" / name
+
+
+def pull(
+    name: Annotated[str, typer.Argument(help="Name of the card.")],
+    into: Annotated[Path | None, typer.Option(help="Folder; default: checkpoints/NAME in the data folder.")] = None,
+    endpoint: Annotated[str | None, typer.Option(envvar="HF_ENDPOINT", help="Address of the hub.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Fetch a card's published weights: resumable, with progress, every file verified. A second call goes on."""
+    from ..models.checkpoints.pull import Hub, PullError
+    from ..models.checkpoints.pull import pull as pull_files
+
+    manifest = _manifest(name)
+    folder = into or default_checkpoint(name)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def say(line: str) -> None:
+        typer.echo(line, err=as_json)
+
+    say(f"licence of the weights: {manifest.licence}")
+    try:
+        record = pull_files(manifest, folder, Hub(endpoint), say)
+    except PullError as error:
+        raise fail(str(error)) from None
+    if as_json:
+        print_object(record)
+    else:
+        total = sum(file.bytes for file in record.files)
+        typer.echo(f"{name}: {len(record.files)} files, {total:,} bytes in {folder}")
+
+
+def check_checkpoint(name: str, path: Path, as_json: bool) -> None:
+    """Headers against the manifest, component by component; exit status 1 when one does not fit."""
+    from ..models.checkpoints.check import Finding, check
+
+    if not path.exists():
+        raise fail(f"no checkpoint at {path}: `worldroom cards pull {name}` fetches it")
+
+    def report(finding: Finding) -> ComponentReport:
+        found = finding.found
+        if found is None:
+            return ComponentReport(finding.component, False, "", "", 0, 0, (), finding.problem)
+        keys = len(found.table)
+        return ComponentReport(
+            finding.component, True, found.layout.name, str(found.path), keys, found.parameters, found.dtypes, ""
+        )
+
+    components = tuple(report(finding) for finding in check(_manifest(name), path))
+    whole = CheckpointReport(name, str(path), all(component.ok for component in components), components)
+    if as_json:
+        print_object(whole)
+    else:
+        _print(whole)
+    raise typer.Exit(0 if whole.ok else 1)
+
+
+def _print(report: CheckpointReport) -> None:
+    table = Table("component", "layout", "keys", "parameters", "dtypes", "file or problem")
+    for part in report.components:
+        numbers = (f"{part.keys:,}", f"{part.parameters:,}") if part.ok else ("", "")
+        table.add_row(part.component, part.layout or "-", *numbers, ", ".join(part.dtypes), part.path or part.problem)
+    console = Console()
+    console.width = max(console.width, 150)
+    console.print(table)
+
+
+def _manifest(name: str) -> Manifest:
+    from ..models import catalog
+
+    try:
+        member = catalog.family(name)
+    except catalog.UnknownCard as error:
+        raise fail(str(error)) from None
+    manifest = member[0].manifest(member[1]) if member else None
+    if manifest is None:
+        raise fail(f"card '{name}' carries its own weights: there is nothing to pull")
+    return manifest

@@ -1,0 +1,1 @@
+"""AnyFlow FAR, a causal video model in diffusers, run through its own classes behind our loop contract."""

@@ -1,0 +1,59 @@
+"""AnyFlow as the catalog sees it. Diffusers and torch are imported when a card is loaded or climbed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..checkpoints.manifest import Manifest
+from ..contract.account import Account
+from ..contract.card import ModelCard
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import RuntimeChoice
+from ..family import Family
+from ..parity.ladder import Missing, Pair, Rung, Trial
+from . import account
+from .card import SPECS, anyflow_card
+from .weights import manifest
+
+
+def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
+    try:
+        from .runtime import load
+    except ImportError as error:
+        raise ImportError(
+            f"card '{card.name}' needs diffusers: pip install 'worldroom[diffusers]' ({error})"
+        ) from error
+
+    return load(SPECS[card.name], card, choice, checkpoint)
+
+
+def _trials(card: ModelCard) -> tuple[Trial, ...]:
+    """Without diffusers one rung stands for all: it is skipped and says why."""
+    try:
+        from .parity import anyflow_trials
+    except ImportError as error:
+        reason = f"diffusers is not installed ({error})"
+
+        def missing() -> Iterator[Pair]:
+            raise Missing(reason)
+
+        return (Trial(Rung.C1, "rollout against AnyFlowFARPipeline", 0.0, missing),)
+
+    return anyflow_trials(SPECS[card.name])
+
+
+def _manifest(card: ModelCard) -> Manifest | None:
+    return manifest(SPECS[card.name])
+
+
+def _account(card: ModelCard) -> Account:
+    return account.account(SPECS[card.name])
+
+
+FAMILY = Family(
+    name="anyflow",
+    cards=tuple(anyflow_card(spec) for spec in SPECS.values()),
+    load=_load,
+    trials=_trials,
+    manifest=_manifest,
+    account=_account,
+)

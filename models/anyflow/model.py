@@ -1,0 +1,207 @@
+"""Diffusers' and transformers' own classes, built, loaded and called: nothing of the network is written here.
+
+    AnyFlowFARTransformer3DModel   denoise (reads a cache) and commit (fills a cache)
+    AutoencoderKLWan               decoder alone, one latent frame at a time, its feature cache handed in and out
+    UMT5EncoderModel               prompts
+
+Legend: B rows, F latent frames, C channels, H W latent rows and columns, L text tokens, M text width.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from diffusers import AnyFlowFARTransformer3DModel, AutoencoderKLWan
+from torch import Tensor
+from transformers import AutoTokenizer, UMT5Config, UMT5EncoderModel
+
+from . import account
+from .card import AnyFlowSpec
+
+Cache = Mapping[int, Mapping[str, Tensor]]  # per layer: full_cache, compressed_cache [2, B, heads, tokens, head width]
+Tokenize = Callable[[str], list[int]]
+
+
+class Features(msgspec.Struct, frozen=True):
+    """The decoder's feature cache between latent frames. Marks, one a slot: 'n'ot reached, 'r'epeats, 't'ensor."""
+
+    marks: str
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """All three, in inference mode. `spec` is what they were built by."""
+
+    spec: AnyFlowSpec
+    transformer: Any
+    vae: Any
+    text_encoder: Any
+    tokenize: Tokenize
+
+    def encode(self, text: str) -> Tensor:
+        """[text_length, M]: zeros after the last token, as the pipeline pads."""
+        ids = self.tokenize(text)
+        length, device = self.spec.text_length, next(self.text_encoder.parameters()).device
+        padded = torch.tensor([ids + [0] * (length - len(ids))], device=device)
+        mask = torch.tensor([[1] * len(ids) + [0] * (length - len(ids))], device=device)
+        hidden: Tensor = self.text_encoder(padded, mask).last_hidden_state[0]
+        return torch.cat((hidden[: len(ids)], hidden.new_zeros(length - len(ids), hidden.shape[1])))
+
+    def denoise(
+        self, x_FCHW: Tensor, t: float, r: float, text_LM: Tensor, cache: Cache, partition: tuple[int, ...]
+    ) -> Tensor:
+        """Mean velocity from noise level t to r of the last chunk of `partition`; the cache holds the ones before."""
+        frames = x_FCHW.shape[0]
+        flow, _ = self.transformer(
+            hidden_states=x_FCHW[None],
+            timestep=torch.full((1, frames), t * 1000, dtype=torch.float64),
+            r_timestep=torch.full((1, frames), r * 1000, dtype=torch.float64),
+            encoder_hidden_states=text_LM[None],
+            chunk_partition=list(partition),
+            return_dict=False,
+            kv_cache=cache,
+            kv_cache_flag={"num_cached_chunks": len(partition) - 1, "is_cache_step": False},
+        )
+        result: Tensor = flow[0]
+        return result
+
+    def commit(self, x_FCHW: Tensor, text_LM: Tensor, cache: Cache, partition: tuple[int, ...]) -> None:
+        """Fill the cache with the keys and values of all clean chunks of `partition`."""
+        clean = torch.zeros((1, x_FCHW.shape[0]), dtype=torch.int64)
+        mask = self.transformer.build_attention_mask(
+            chunk_partition=list(partition), height=x_FCHW.shape[-2], width=x_FCHW.shape[-1], mode="cache"
+        )
+        self.transformer(
+            hidden_states=x_FCHW[None],
+            timestep=clean,
+            r_timestep=clean,
+            encoder_hidden_states=text_LM[None],
+            chunk_partition=list(partition),
+            attention_mask=mask,
+            return_dict=False,
+            kv_cache=cache,
+            kv_cache_flag={"num_cached_chunks": len(partition) - 1, "is_cache_step": True},
+        )
+
+    def decode(self, latent_FCHW: Tensor, features: Features | None) -> tuple[Tensor, Features]:
+        """Pictures [T, 3, 8H, 8W] in [-1, 1] and the next features; None = a video begins: 1 picture, then 4 each."""
+        config = self.vae.config
+        mean = torch.tensor(config.latents_mean).view(1, -1, 1, 1, 1).to(latent_FCHW)
+        inverse = 1.0 / torch.tensor(config.latents_std).view(1, -1, 1, 1, 1).to(latent_FCHW)
+        z = self.vae.post_quant_conv(latent_FCHW.transpose(0, 1)[None] / inverse + mean)
+        slots = _slots(features, self.vae._cached_conv_counts["decoder"])
+        pictures = []
+        for frame in range(z.shape[2]):
+            opens = features is None and frame == 0
+            pictures.append(self.vae.decoder(z[:, :, frame : frame + 1], slots, [0], opens))
+        return torch.cat(pictures, 2)[0].clamp(-1, 1).transpose(0, 1), _features(slots)
+
+
+def draw(spec: AnyFlowSpec, seed: int = 0) -> Networks:
+    """Networks of the card's size with drawn weights; equal seeds, equal weights."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        transformer, vae = _transformer(spec), _vae(spec)
+        text_encoder = UMT5EncoderModel(_text_config(spec))
+        for parameter in transformer.parameters():
+            parameter.data = torch.randn_like(parameter) * (0.08 if parameter.ndim > 1 else 0.3)
+    return Networks(spec, _ready(transformer), _ready(vae), _ready(text_encoder), _bytes_of(spec))
+
+
+def load(spec: AnyFlowSpec, root: Path, dtype: torch.dtype) -> Networks:
+    """From a diffusers folder: transformer, vae, text_encoder, tokenizer. No network is used."""
+    transformer = AnyFlowFARTransformer3DModel.from_pretrained(root / "transformer", torch_dtype=dtype)
+    vae = AutoencoderKLWan.from_pretrained(root / "vae", torch_dtype=dtype)
+    text_encoder = UMT5EncoderModel.from_pretrained(root / "text_encoder", dtype=dtype)
+    if spec.random:
+        return Networks(spec, _ready(transformer), _ready(vae), _ready(text_encoder), _bytes_of(spec))
+    words = AutoTokenizer.from_pretrained(root / "tokenizer")
+
+    def tokenize(text: str) -> list[int]:
+        clean = " ".join(text.split())
+        ids: list[int] = words(clean, max_length=spec.text_length, truncation=True)["input_ids"]
+        return ids
+
+    return Networks(spec, _ready(transformer), _ready(vae), _ready(text_encoder), tokenize)
+
+
+def build(spec: AnyFlowSpec, component: str) -> torch.nn.Module:
+    """One component without weights worth keeping: for key tables, built on the meta device."""
+    match component:
+        case "transformer":
+            return _transformer(spec)
+        case "vae":
+            return _vae(spec)
+        case "text_encoder":
+            text_encoder: torch.nn.Module = UMT5EncoderModel(_text_config(spec))
+            return text_encoder
+        case _:
+            raise LookupError(f"AnyFlow has no component '{component}'")
+
+
+def _transformer(spec: AnyFlowSpec) -> torch.nn.Module:
+    built: torch.nn.Module = AnyFlowFARTransformer3DModel(
+        num_attention_heads=spec.heads,
+        attention_head_dim=spec.head_width,
+        in_channels=spec.channels,
+        out_channels=spec.channels,
+        text_dim=spec.text_dim,
+        freq_dim=spec.freq_dim,
+        ffn_dim=spec.ffn,
+        num_layers=spec.layers,
+        full_chunk_limit=spec.full_limit,
+    )
+    return built
+
+
+def _vae(spec: AnyFlowSpec) -> torch.nn.Module:
+    built: torch.nn.Module = AutoencoderKLWan(
+        base_dim=spec.vae_width,
+        z_dim=spec.channels,
+        dim_mult=list(spec.vae_multipliers),
+        num_res_blocks=spec.vae_blocks,
+    )
+    return built
+
+
+def _text_config(spec: AnyFlowSpec) -> UMT5Config:
+    if not spec.random:
+        return UMT5Config(
+            vocab_size=256384, d_model=4096, d_kv=64, d_ff=10240, num_layers=24, num_heads=64,
+            feed_forward_proj="gated-gelu",
+        )  # fmt: skip
+    return UMT5Config(
+        vocab_size=account.TINY_WORDS, d_model=spec.text_dim, d_kv=account.TINY_HEAD_WIDTH, d_ff=account.TINY_FFN,
+        num_layers=account.TINY_LAYERS, num_heads=account.TINY_HEADS, feed_forward_proj="gated-gelu",
+    )  # fmt: skip
+
+
+def _bytes_of(spec: AnyFlowSpec) -> Tokenize:
+    """The drawn text encoder reads bytes, shifted past pad, end and unknown; 1 ends a text."""
+    return lambda text: [byte + 3 for byte in text.encode("utf-8", "replace")[: spec.text_length - 1]] + [1]
+
+
+def _ready(module: torch.nn.Module) -> torch.nn.Module:
+    return module.eval().requires_grad_(False)
+
+
+def _slots(features: Features | None, count: int) -> list[Any]:
+    if features is None:
+        return [None] * count
+    tensors = iter(features.tensors)
+    return [next(tensors) if mark == "t" else "Rep" if mark == "r" else None for mark in features.marks]
+
+
+def _features(slots: list[Any]) -> Features:
+    marks = "".join("t" if isinstance(slot, Tensor) else "n" if slot is None else "r" for slot in slots)
+    return Features(marks, tuple(slot for slot in slots if isinstance(slot, Tensor)))
+
+
+warnings.filterwarnings("ignore", message="flex_attention called without torch.compile", category=UserWarning)

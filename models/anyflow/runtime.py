@@ -1,0 +1,161 @@
+"""An AnyFlow card's steps on one device. A slab's entry is one whole cache, so a commit never touches the old one.
+
+    slab   full [slots, 2, layers, 2, heads, tokens, head width]     compressed: the same, a quarter of the tokens
+
+Rows run one after another: diffusers' cache carries one history length for all rows of a batch, and ours differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import assert_never
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..checkpoints.check import find
+from ..checkpoints.load import digest
+from ..contract.cache import CacheView
+from ..contract.card import ModelCard
+from ..contract.loaded import LoadedCard
+from ..contract.loop import StepKind
+from ..contract.recipe import Precision, RuntimeChoice
+from ..weights import WeightsError
+from .card import AnyFlowSpec
+from .loop import (
+    AnyFlowLoop,
+    AnyFlowResult,
+    AnyFlowRow,
+    CommitRow,
+    Committed,
+    Decoded,
+    DecodeRow,
+    Denoised,
+    DenoiseRow,
+)
+from .model import Cache, Networks, draw
+from .model import load as load_networks
+from .weights import manifest
+
+
+class AnyFlowRuntime:
+    """See the module docstring."""
+
+    def __init__(self, networks: Networks, device: torch.device) -> None:
+        self._networks, self._spec, self._device = networks, networks.spec, device
+        self._dtype = next(iter(networks.transformer.parameters())).dtype
+        self._full, self._compressed = self._slabs(0)
+
+    def allocate(self, slots: int) -> None:
+        self._full, self._compressed = self._slabs(slots)
+
+    @torch.inference_mode()
+    def execute(
+        self, kind: StepKind, rows: Sequence[AnyFlowRow], views: Sequence[CacheView | None]
+    ) -> list[AnyFlowResult]:
+        if len(rows) != len(views):
+            raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
+        return [self._one(kind, row, view) for row, view in zip(rows, views, strict=True)]
+
+    @torch.inference_mode()
+    def encode_prompt(self, text: str) -> Tensor:
+        return self._networks.encode(text)
+
+    def warm_up_rows(self, kind: StepKind, count: int) -> list[tuple[AnyFlowRow, CacheView | None]]:
+        """At a full history, where a step is dearest."""
+        spec = self._spec
+        frame = (spec.channels, spec.rows, spec.columns)
+        dice = np.random.default_rng(0)
+        text = torch.zeros(spec.text_length, spec.text_dim, dtype=self._dtype, device=self._device)
+        past = (1, *[spec.chunk] * (spec.history - 1))
+        x = dice.standard_normal((spec.chunk, *frame)).astype(np.float32)
+        row: AnyFlowRow
+        match kind:
+            case StepKind.DENOISE:
+                row = DenoiseRow(x, 1.0, 0.5, text, (*past, spec.chunk))
+            case StepKind.COMMIT:
+                row = CommitRow(dice.standard_normal((sum(past), *frame)).astype(np.float32), text, past)
+            case StepKind.DECODE:
+                first = self._decoded(DecodeRow(x[:1], None))
+                row = DecodeRow(x, first.features)
+            case _:
+                raise ValueError(f"AnyFlow has no step '{kind}'")
+        return [(row, CacheView(slot, (0,), 1)) for slot in range(count)]
+
+    def _slabs(self, slots: int) -> tuple[Tensor, Tensor]:
+        s = self._spec
+        return (
+            torch.zeros(
+                slots, 2, s.layers, 2, s.heads, s.full_slots, s.head_width, dtype=self._dtype, device=self._device
+            ),
+            torch.zeros(
+                slots, 2, s.layers, 2, s.heads, s.compressed_slots, s.head_width, dtype=self._dtype, device=self._device
+            ),
+        )
+
+    def _one(self, kind: StepKind, row: AnyFlowRow, view: CacheView | None) -> AnyFlowResult:
+        match row:
+            case DenoiseRow() if kind is StepKind.DENOISE:
+                view = _needed(view)
+                entry = view.committed[-1] if view.committed else view.staged
+                x = self._tensor(row.x_FCHW)
+                flow = self._networks.denoise(
+                    x, row.t, row.r, row.text_LM, self._cache(view.slot, entry), row.partition
+                )
+                return Denoised(flow.float().cpu().numpy())
+            case CommitRow() if kind is StepKind.COMMIT:
+                view = _needed(view)
+                cache = self._cache(view.slot, view.staged)
+                self._networks.commit(self._tensor(row.kept_FCHW), row.text_LM, cache, row.partition)
+                return Committed()
+            case DecodeRow() if kind is StepKind.DECODE:
+                return self._decoded(row)
+            case DenoiseRow() | CommitRow() | DecodeRow():
+                raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
+            case _:
+                assert_never(row)
+
+    @torch.inference_mode()
+    def _decoded(self, row: DecodeRow) -> Decoded:
+        pictures, features = self._networks.decode(self._tensor(row.x_FCHW), row.features)
+        levels = (pictures.float() * 127.5 + 127.5).round().clamp(0, 255).to(torch.uint8)
+        return Decoded(levels.permute(0, 2, 3, 1).contiguous().cpu().numpy(), features)
+
+    def _cache(self, slot: int, entry: int) -> Cache:
+        return {
+            layer: {
+                "full_cache": self._full[slot, entry, layer][:, None],
+                "compressed_cache": self._compressed[slot, entry, layer][:, None],
+            }
+            for layer in range(self._spec.layers)
+        }
+
+    def _tensor(self, array: NDArray[np.float32]) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self._device, self._dtype)
+
+
+def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
+    """The card on the best device here; raises `WeightsError`, also when published weights were not pulled."""
+    device = torch.device("cuda" if torch.cuda.is_available() and not spec.random else "cpu")
+    if checkpoint is None:
+        if not spec.random:
+            raise WeightsError(Path(card.name), f"are not here: `worldroom cards pull {card.name}`")
+        networks, weights = draw(spec), "drawn"
+    else:
+        made = manifest(spec)
+        weights = digest([find(component, checkpoint) for component in made.components])
+        networks = load_networks(
+            spec, checkpoint, torch.float32 if choice.precision is Precision.FP32 else torch.bfloat16
+        )
+    for module in (networks.transformer, networks.vae, networks.text_encoder):
+        module.to(device)
+    return LoadedCard(card, choice, weights, AnyFlowLoop(spec), AnyFlowRuntime(networks, device))
+
+
+def _needed(view: CacheView | None) -> CacheView:
+    if view is None:
+        raise ValueError("this step reads the cache and was given no view")
+    return view

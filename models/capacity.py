@@ -1,0 +1,162 @@
+"""What each published card costs and what a GPU can hold of it: docs/CAPACITY.md, computed from the cards.
+
+    python -m worldroom.models.capacity docs/CAPACITY.md
+
+Pure arithmetic over `Account`s; knows no device but the data sheets below, and measures nothing.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import catalog
+from .contract.account import Account
+from .contract.card import ModelCard
+
+GIB, TERA = 2**30, 10**12
+SHARE_OF_PEAK = 0.4  # of the data sheet's FLOP/s that steps are assumed to reach
+USABLE = 0.9  # of the memory
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """From the vendor's data sheet: memory in GB (10**9), dense bf16 TFLOP/s."""
+
+    name: str
+    memory_gb: int
+    tflops: int
+
+
+GPUS = (
+    Gpu("RTX 4090", 24, 165),
+    Gpu("L40S", 48, 362),
+    Gpu("A100 80GB", 80, 312),
+    Gpu("H100 SXM", 80, 989),
+    Gpu("H200", 141, 989),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Sessions of one card on one GPU, by each limit; 0 by compute = not even one at its own pace."""
+
+    by_memory: int
+    by_compute: int
+
+    @property
+    def sessions(self) -> int:
+        return min(self.by_memory, self.by_compute)
+
+
+def holding(account: Account, gpu: Gpu) -> Holding:
+    """Text encoders count as resident; a server that keeps them elsewhere has their bytes to spare."""
+    room = USABLE * gpu.memory_gb * 1e9 - account.weight_bytes - account.activation_bytes
+    by_memory = max(0, int(room // account.session_bytes)) if account.session_bytes else 0
+    return Holding(by_memory, int(SHARE_OF_PEAK * gpu.tflops * TERA // account.flop_per_second))
+
+
+def accounts() -> tuple[tuple[ModelCard, Account], ...]:
+    """Every card whose family counts it, tiny ones left out, in the catalog's order."""
+    found = []
+    for name in catalog.names():
+        member = catalog.family(name)
+        if member is not None and (account := member[0].account(member[1])) is not None and not _tiny(member[1]):
+            found.append((member[1], account))
+    return tuple(found)
+
+
+def markdown() -> str:
+    """The whole page."""
+    rows = accounts()
+    parts = [_HEAD, _weights(rows), _sessions(rows), _work(rows), _held(rows), _by_hand(rows)]
+    return "\n".join(parts)
+
+
+def _tiny(card: ModelCard) -> bool:
+    return "tiny" in card.name
+
+
+def _weights(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+    body = [
+        [card.name, *(f"{p.parameters / 1e9:.2f} G ({p.name})" for p in account.parts[:3]), _gib(account.weight_bytes)]
+        for card, account in rows
+    ]
+    body = [[*row[:-1], *[""] * (5 - len(row)), row[-1]] for row in body]
+    return "## Weights, bf16\n\n" + _table(["card", "parameters", "", "", "GiB in all"], body)
+
+
+def _sessions(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+    body = [
+        [
+            card.name,
+            _gib(account.kv_bytes),
+            _gib(account.decoder_bytes),
+            _gib(account.carry_bytes),
+            _gib(account.session_bytes),
+            _gib(account.activation_bytes),
+        ]
+        for card, account in rows
+    ]
+    head = ["card", "keys and values", "decoder", "latents", "session", "activations of one row"]
+    return "## Bytes of one session at a full window, GiB\n\n" + _table(head, body)
+
+
+def _work(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+    body = []
+    for card, account in rows:
+        steps = " + ".join(f"{s.passes} x {s.flop / TERA:.2f} ({s.name})" for s in account.steps)
+        pace = f"{account.flop_per_second / TERA:.1f}"
+        body.append([card.name, steps, f"{account.flop_per_chunk / TERA:.1f}", f"{account.chunk_seconds:.3g}", pace])
+    head = ["card", "TFLOP of a chunk's steps", "TFLOP a chunk", "seconds a chunk", "TFLOP/s at its own pace"]
+    return "## Work of one chunk\n\n" + _table(head, body)
+
+
+def _held(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+    body = []
+    for card, account in rows:
+        held = [holding(account, gpu) for gpu in GPUS]
+        body.append([card.name, *(f"{h.sessions} ({h.by_memory} / {h.by_compute})" for h in held)])
+    head = ["card", *(f"{gpu.name}, {gpu.memory_gb} GB, {gpu.tflops} TFLOP/s" for gpu in GPUS)]
+    return "## Sessions a GPU can hold (by memory / by compute)\n\n" + _table(head, body)
+
+
+def _by_hand(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+    card, account = rows[0]
+    gpu = GPUS[3]
+    held = holding(account, gpu)
+    weights, activations, session = (
+        n / 1e9 for n in (account.weight_bytes, account.activation_bytes, account.session_bytes)
+    )
+    room = USABLE * gpu.memory_gb - weights - activations
+    pace = account.flop_per_second / TERA
+    return f"""## The arithmetic, once by hand: `{card.name}` on one {gpu.name}
+
+    weights {weights:.2f} GB, activations {activations:.2f} GB, a session {session:.2f} GB and {pace:.1f} TFLOP/s
+    memory   {USABLE} x {gpu.memory_gb} GB - {weights:.2f} GB - {activations:.2f} GB = {room:.2f} GB
+             {room:.2f} GB / {session:.2f} GB holds {held.by_memory} sessions
+    compute  {SHARE_OF_PEAK} x {gpu.tflops} TFLOP/s / {pace:.1f} TFLOP/s keeps {held.by_compute} at its own pace
+"""
+
+
+def _gib(count: int) -> str:
+    return f"{count / GIB:.2f}"
+
+
+def _table(head: list[str], body: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in body]) + "\n"
+
+
+_HEAD = f"""# Capacity
+
+Computed from the cards by `python -m worldroom.models.capacity docs/CAPACITY.md`; a test fails when this page is stale.
+Nothing here is measured: `worldroom bench model CARD` measures a card on the machine at hand. A multiply and an add are
+two FLOPs. Sessions by compute assume that steps reach {SHARE_OF_PEAK:.0%} of the data sheet's dense bf16 rate and that
+the device does nothing else (0 = not one at its own pace); sessions by memory use {USABLE:.0%} of the memory, with text
+and image encoders resident. Chunk-KV rings hold one entry more than the window, for staging.
+"""
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(markdown())

@@ -1,0 +1,67 @@
+"""Manifest: where a card's weights are published, in which files, under which names, and what must be in them.
+
+    component 'transformer'          expects   our keys -> shapes           (from the network built without memory)
+      layout 'original'              one .pt or .safetensors file           names mapped by `keys`
+      layout 'diffusers'             a folder, perhaps sharded              names mapped by its own `keys`
+
+Pure data, no tensor library: `expects` imports it when called.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from .names import KeyMap
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One public form of one component's weights.
+
+    `file`: relative to the checkpoint's root: a `.safetensors`, `.pt`, `.pth` or `.bin` file, an `.index.json` of
+    shards, or a folder as diffusers saves it. `unwrap`: entries of a `.pt` dictionary to descend into, the first that
+    is there (`("generator_ema", "generator")`); () = the file is the table itself. `ignore`: regular expressions of
+    public keys that are no weights of ours (buffers, an optimizer's). `repo`: where `cards pull` finds the file;
+    '' = nowhere.
+    """
+
+    name: str
+    file: str
+    keys: KeyMap
+    repo: str = ""
+    unwrap: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentManifest:
+    """What one component must hold. `dtypes`: names as torch spells them ('bfloat16')."""
+
+    name: str
+    expects: Callable[[], Mapping[str, Shape]]
+    layouts: tuple[Layout, ...]
+    dtypes: tuple[str, ...] = ("float32", "bfloat16", "float16")
+    config: Mapping[str, object] = field(default_factory=dict)
+    """Written as config.json beside a diffusers export; `_class_name` names the class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All components of one card. `revision` is the hub's branch, tag or commit to pull.
+
+    `extra`: (path, repository) of files to pull that hold no weights, a tokenizer's folder say.
+    """
+
+    card: str
+    components: tuple[ComponentManifest, ...]
+    licence: str
+    revision: str = "main"
+    extra: tuple[tuple[str, str], ...] = ()
+
+    def component(self, name: str) -> ComponentManifest:
+        for component in self.components:
+            if component.name == name:
+                return component
+        known = ", ".join(component.name for component in self.components)
+        raise LookupError(f"card '{self.card}' has no component '{name}': it has {known}")

@@ -1,0 +1,30 @@
+"""Family: what one model folder offers the catalog. Building it imports no tensor library; its functions may.
+
+Every family has the same folder: card, model, loop, runtime, weights, golden, parity, and `family.py` that ties them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .checkpoints.manifest import Manifest
+from .contract.account import Account
+from .contract.card import ModelCard
+from .contract.loaded import LoadedCard
+from .contract.recipe import RuntimeChoice
+from .parity.ladder import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """`load`: a card made ready from a checkpoint's root (None for cards that carry or draw their weights).
+
+    `manifest` and `account` are None for cards that have nothing to pull or to count. `trials`: the card's rungs.
+    """
+
+    name: str
+    cards: tuple[ModelCard, ...]
+    load: Callable[[ModelCard, RuntimeChoice, Path | None], LoadedCard]
+    trials: Callable[[ModelCard], tuple[Trial, ...]]
+    manifest: Callable[[ModelCard], Manifest | None]
+    account: Callable[[ModelCard], Account | None]

@@ -1,0 +1,44 @@
+"""Matrix-Game as the catalog sees it. Torch is imported when a card is loaded or climbed."""
+
+from pathlib import Path
+
+from ..checkpoints.manifest import Manifest
+from ..contract.account import Account
+from ..contract.card import ModelCard
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import RuntimeChoice
+from ..family import Family
+from ..parity.ladder import Trial
+from . import account
+from .card import SPECS, matrix_game_card
+from .weights import manifest
+
+
+def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
+    from .load import load
+
+    return load(SPECS[card.name], card, choice, checkpoint)
+
+
+def _trials(card: ModelCard) -> tuple[Trial, ...]:
+    from .parity import matrix_game_trials
+
+    return matrix_game_trials(SPECS[card.name])
+
+
+def _manifest(card: ModelCard) -> Manifest | None:
+    return manifest(SPECS[card.name])
+
+
+def _account(card: ModelCard) -> Account:
+    return account.account(SPECS[card.name])
+
+
+FAMILY = Family(
+    name="matrix_game",
+    cards=tuple(matrix_game_card(spec) for spec in SPECS.values()),
+    load=_load,
+    trials=_trials,
+    manifest=_manifest,
+    account=_account,
+)

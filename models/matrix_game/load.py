@@ -1,0 +1,55 @@
+"""A Matrix-Game card made ready: drawn weights for the tiny one, published files for the others."""
+
+from pathlib import Path
+
+import torch
+
+from ..checkpoints import load as checkpoints
+from ..contract.card import ModelCard
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import Precision, RuntimeChoice
+from ..shared.drawn import draw
+from ..shared.video.vae import WanVae
+from ..weights import WeightsError
+from .card import MatrixGameSpec
+from .loop import MatrixGameLoop
+from .runtime import MatrixGameNetworks, MatrixGameRuntime
+from .transformer import MatrixGameTransformer
+from .vision import ClipVision, DrawnVision
+from .weights import manifest
+
+
+def load(spec: MatrixGameSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
+    """On the best device here; raises `WeightsError`, also when published weights were not pulled."""
+    if checkpoint is None:
+        if not spec.random:
+            raise WeightsError(Path(card.name), f"are not here: `worldroom cards pull {card.name}`")
+        networks, weights = drawn(spec), "drawn"
+    else:
+        networks, weights = published(spec, choice, checkpoint)
+    return LoadedCard(card, choice, weights, MatrixGameLoop(spec), MatrixGameRuntime(spec, networks))
+
+
+def drawn(spec: MatrixGameSpec, seed: int = 1) -> MatrixGameNetworks:
+    """Networks of the card's size with drawn weights."""
+    transformer, vae = MatrixGameTransformer(spec), WanVae(spec.vae)
+    draw(transformer, seed)
+    draw(vae, seed)
+    return MatrixGameNetworks(transformer, vae, DrawnVision(spec))
+
+
+def published(spec: MatrixGameSpec, choice: RuntimeChoice, root: Path) -> tuple[MatrixGameNetworks, str]:
+    """From a checkpoint's root, and the digest of what was read."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    dtype = torch.float32 if choice.precision is Precision.FP32 else torch.bfloat16
+    with torch.device(device):
+        transformer, vae = MatrixGameTransformer(spec).to(dtype), WanVae(spec.vae).to(dtype)
+    made = manifest(spec)
+    found = [
+        checkpoints.load_component(made.component(name), root, module)
+        for name, module in (("transformer", transformer), ("vae", vae))
+    ]
+    for module in (transformer, vae):
+        module.eval().requires_grad_(False)
+    encoder = DrawnVision(spec) if spec.random else ClipVision.load(root / "image_encoder", dtype)
+    return MatrixGameNetworks(transformer, vae, encoder), checkpoints.digest(found)

@@ -1,0 +1,206 @@
+"""Matrix-Game's chunk_rollout loop: encode the opening picture once, three denoise steps, one commit, one decode.
+
+    actions of a chunk   [ 9 frames carried | 12 frames held ]      a latent frame sees the 12 before its last one
+    opening              [ 12 frames, all held                | 9 ]  there is nothing before the first frame
+
+Between steps the clean prediction is noised anew at the next level. Knows no torch functions, no slots and no time.
+Legend: C channels, F latent frames, K latent frames of conditions, H W latent rows and columns, A action frames.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from .actions import action
+from .card import MatrixGameSpec, levels
+
+Picture = NDArray[np.uint8]
+Vectors = NDArray[np.float32]
+KEPT = 9  # action frames a chunk hands on
+
+
+class World(msgspec.Struct, frozen=True):
+    """What the opening picture gives a world for good: its latents followed by nothing, and its tokens."""
+
+    condition_CKHW: Tensor
+    image_IM: Tensor
+
+
+class MatrixGameCarry(msgspec.Struct, frozen=True):
+    """`frames`: latent frames made; `features`: the decoder's."""
+
+    world: World
+    frames: int
+    keyboard_AK: Vectors
+    mouse_A2: Vectors
+    features: tuple[Tensor, ...]
+
+
+class MatrixGameState(msgspec.Struct, frozen=True):
+    """One chunk under way; `x_CFHW` None = the first step starts from noise, after the last step it is clean."""
+
+    seed: int
+    branch: int
+    chunk: int
+    opening_HWC: Picture | None
+    palette: Vectors
+    world: World | None
+    first_frame: int
+    keyboard_AK: Vectors
+    mouse_A2: Vectors
+    features: tuple[Tensor, ...]
+    step: int
+    x_CFHW: Tensor | None
+    committed: bool
+    frames_FHWC: Picture | None
+    digest: str
+
+
+class EncodeRow(msgspec.Struct, frozen=True):
+    """The opening picture, or the colours of one to draw."""
+
+    opening_HWC: Picture | None
+    palette: Vectors
+
+
+class PassRow(msgspec.Struct, frozen=True):
+    """One pass at noise level `sigma`; a commit pass has sigma 0. `noise` = (seed, branch, chunk, step).
+
+    A denoise pass answers with the next x: the clean one noised to `next_sigma` with the noise of step + 1.
+    """
+
+    x_CFHW: Tensor | None
+    sigma: float
+    next_sigma: float
+    noise: tuple[int, int, int, int]
+    world: World
+    keyboard_AK: Vectors
+    mouse_A2: Vectors
+    first_frame: int
+
+
+class DecodeRow(msgspec.Struct, frozen=True):
+    x_CFHW: Tensor
+    features: tuple[Tensor, ...]
+
+
+MatrixGameRow = EncodeRow | PassRow | DecodeRow
+
+
+class Encoded(msgspec.Struct, frozen=True):
+    world: World
+
+
+class Denoised(msgspec.Struct, frozen=True):
+    x_CFHW: Tensor
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """The entry is staged in the slab; nothing comes back."""
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    frames_FHWC: Picture
+    features: tuple[Tensor, ...]
+    digest: str
+
+
+MatrixGameResult = Encoded | Denoised | Committed | Decoded
+
+
+class MatrixGameLoop:
+    """Stateless."""
+
+    def __init__(self, spec: MatrixGameSpec) -> None:
+        self._spec, self._levels = spec, (*levels(), 0.0)
+
+    def init(self, ask: Ask[MatrixGameCarry]) -> MatrixGameState:
+        if ask.steps != len(self._levels) - 1:
+            raise ValueError(f"these weights make {len(self._levels) - 1} steps, asked for {ask.steps}")
+        spec, carry = self._spec, ask.carry
+        keyboard, mouse = action(spec.mode, ask.conditions.controls, ask.conditions.pointer)
+        fresh = 4 * spec.chunk if carry is not None else 4 * spec.chunk + KEPT
+        held = (np.tile(keyboard, (fresh, 1)), np.tile(mouse, (fresh, 1)))
+        if carry is not None:
+            held = (np.concatenate([carry.keyboard_AK, held[0]]), np.concatenate([carry.mouse_A2, held[1]]))
+        return MatrixGameState(
+            seed=ask.seed,
+            branch=ask.branch,
+            chunk=ask.chunk,
+            opening_HWC=self._opening(ask.opening_FHWC),
+            palette=_palette(ask.features),
+            world=None if carry is None else carry.world,
+            first_frame=0 if carry is None else carry.frames,
+            keyboard_AK=held[0],
+            mouse_A2=held[1],
+            features=() if carry is None else carry.features,
+            step=0,
+            x_CFHW=None,
+            committed=False,
+            frames_FHWC=None,
+            digest="",
+        )
+
+    def next(self, state: MatrixGameState) -> WorkPlan[MatrixGameRow] | Done:
+        spec = self._spec
+        shape = (spec.chunk, spec.rows, spec.columns)
+        if state.world is None:
+            return WorkPlan(StepKind.ENCODE, shape, EncodeRow(state.opening_HWC, state.palette))
+        if state.step < len(self._levels) - 1:
+            return WorkPlan(StepKind.DENOISE, shape, self._pass(state, state.world, *self._levels[state.step :][:2]))
+        if not state.committed:
+            return WorkPlan(StepKind.COMMIT, shape, self._pass(state, state.world, 0.0, 0.0), Commit.CHUNK)
+        if state.frames_FHWC is None and state.x_CFHW is not None:
+            return WorkPlan(StepKind.DECODE, shape, DecodeRow(state.x_CFHW, state.features))
+        return Done()
+
+    def advance(self, state: MatrixGameState, result: MatrixGameResult) -> MatrixGameState:
+        match result:
+            case Encoded(world):
+                return msgspec.structs.replace(state, world=world)
+            case Denoised(x_CFHW):
+                return msgspec.structs.replace(state, x_CFHW=x_CFHW, step=state.step + 1)
+            case Committed():
+                return msgspec.structs.replace(state, committed=True)
+            case Decoded(frames_FHWC, features, digest):
+                return msgspec.structs.replace(state, frames_FHWC=frames_FHWC, features=features, digest=digest)
+            case _:
+                assert_never(result)
+
+    def finalize(self, state: MatrixGameState) -> Outcome[MatrixGameCarry]:
+        if state.frames_FHWC is None or state.world is None:
+            raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(self._levels) - 1})")
+        frames = state.first_frame + self._spec.chunk
+        kept = (state.keyboard_AK[-KEPT:], state.mouse_A2[-KEPT:])
+        carry = MatrixGameCarry(state.world, frames, *kept, state.features)
+        return Outcome(state.frames_FHWC, carry, state.digest)
+
+    def _pass(self, state: MatrixGameState, world: World, sigma: float, next_sigma: float) -> PassRow:
+        noise = (state.seed, state.branch, state.chunk, state.step)
+        actions = (state.keyboard_AK, state.mouse_A2)
+        return PassRow(state.x_CFHW, sigma, next_sigma, noise, world, *actions, state.first_frame)
+
+    def _opening(self, opening_FHWC: Picture | None) -> Picture | None:
+        """The last frame given; raises ValueError unless it is of the card's size."""
+        if opening_FHWC is None:
+            return None
+        expected = (self._spec.rows * 8, self._spec.columns * 8, 3)
+        if opening_FHWC.shape[1:] != expected or opening_FHWC.dtype != np.uint8:
+            raise ValueError(f"an opening of uint8 {expected} is needed, got {opening_FHWC.dtype} {opening_FHWC.shape}")
+        return np.ascontiguousarray(opening_FHWC[-1])
+
+
+def _palette(features: tuple[tuple[object, float], ...]) -> Vectors:
+    """Sky and ground [2, 3] of a drawn opening: the prompts' colours, mixed."""
+    mixed = np.zeros((2, 3), np.float32)
+    for palette, weight in features:
+        if not isinstance(palette, np.ndarray) or palette.shape != (2, 3):
+            raise TypeError(f"a prompt's colours are a float32 array of (2, 3), got {type(palette).__name__}")
+        mixed += np.float32(weight) * palette.astype(np.float32)
+    return mixed

@@ -1,0 +1,118 @@
+"""Matrix-Game's rungs, in each mode on drawn weights: passes and rollouts against the golden, the interleave gate."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+
+from ..contract.loaded import LoadedCard
+from ..parity.interleave import interleave_trial
+from ..parity.ladder import Pair, Rung, Trial
+from ..parity.session import ChunkInput, Session
+from . import golden
+from .actions import action
+from .card import CONTROLS, MatrixGameSpec, Mode, matrix_game_card, tiny
+from .load import drawn
+from .loop import MatrixGameLoop
+from .runtime import MatrixGameRuntime
+from .transformer import Actions, LayerKV
+
+SEED, CHUNKS = 5, 7
+_SMALL = replace(tiny(), rows=4, columns=6)
+_MODES = {
+    Mode.UNIVERSAL: _SMALL,
+    Mode.GTA: replace(_SMALL, mode=Mode.GTA, keys=2, local=4),
+    Mode.TEMPLE_RUN: replace(_SMALL, mode=Mode.TEMPLE_RUN, keys=7),
+}
+
+
+def matrix_game_trials(spec: MatrixGameSpec) -> tuple[Trial, ...]:
+    """Rungs run on drawn weights alone; published sizes have none here."""
+    if not spec.random:
+        return ()
+    passes = Trial(Rung.C0, "transformer: cached pass, tap by tap, against one masked pass", 2e-5, _pass)
+    rollouts = [
+        Trial(Rung.C1, f"rollout, {mode}: {CHUNKS} chunks under a window of {made.local} frames", 2e-5, _rollout(made))
+        for mode, made in _MODES.items()
+    ]
+    gate = interleave_trial(matrix_game_card(spec), lambda: loaded(_SMALL), seeds=1, sessions=2, chunks=3)
+    return (passes, *rollouts, gate)
+
+
+def loaded(spec: MatrixGameSpec) -> LoadedCard:
+    """The card on the CPU with drawn weights."""
+    card = matrix_game_card(spec)
+    runtime = MatrixGameRuntime(spec, drawn(spec))
+    return LoadedCard(card, card.recipe.default, "drawn", MatrixGameLoop(spec), runtime)
+
+
+def inputs(spec: MatrixGameSpec, chunks: int) -> list[ChunkInput]:
+    """Every control once in turn, and a wandering pointer."""
+    count = len(CONTROLS[spec.mode])
+    made = []
+    for chunk in range(chunks):
+        controls = tuple(1.0 if i == chunk % (count + 1) else 0.0 for i in range(count))
+        made.append(ChunkInput(controls, (0.02 * chunk, -0.01 * chunk), "a meadow"))
+    return made
+
+
+def _sizes(spec: MatrixGameSpec) -> golden.Sizes:
+    return golden.Sizes(spec.heads, spec.action_heads, spec.local, spec.action_time_width, spec.rows, spec.columns)
+
+
+@torch.no_grad()
+def _pass() -> Iterator[Pair]:
+    """Three chunks of drawn latents: each committed, the last one also asked at a noise level."""
+    spec = _MODES[Mode.GTA]
+    networks, sizes, dice = drawn(spec), _sizes(spec), torch.Generator().manual_seed(3)
+    x = torch.randn(spec.channels, 9, spec.rows, spec.columns, generator=dice)
+    condition = torch.randn(spec.channels, 6, spec.rows, spec.columns, generator=dice)
+    image = torch.randn(spec.image_tokens, spec.image_width, generator=dice)
+    keys, mouse = torch.rand(33, spec.keys, generator=dice), torch.rand(33, 2, generator=dice)
+    table = networks.transformer.state_dict()
+    past: list[LayerKV] | None = None
+    for chunk in range(3):
+        taps: dict[str, torch.Tensor] = {}
+        first = 12 * chunk - 12
+        rows = [max(first + i, 0) for i in range(21)]
+        known = condition[:, [min(f, 5) for f in range(3 * chunk, 3 * chunk + 3)]]
+        mask = torch.zeros(4, 3, spec.rows, spec.columns)
+        mask[:, 0] = 1.0 if chunk == 0 else 0.0
+        stack = torch.cat((x[:, 3 * chunk : 3 * chunk + 3], mask, known))
+        given = (networks.transformer.image_kv(image), Actions(keys[rows], mouse[rows]), 3 * chunk, past)
+        flow, _ = networks.transformer(stack, 0.7, *given, tap=taps.__setitem__)
+        whole = golden.whole(table, sizes, x[:, : 3 * chunk + 3], chunk, 0.7, condition, image, keys, mouse)
+        for layer, (ours, reference) in enumerate(zip(taps.values(), whole[:-1], strict=True)):
+            yield Pair(chunk, f"block {layer}", "features", ours.numpy(), reference.numpy())
+        yield Pair(chunk, "head", "flow", flow.numpy(), whole[-1].numpy())
+        _, fresh = networks.transformer(stack, 0.0, *given)
+        past = [_last(kv, spec) for kv in fresh]
+
+
+def _last(kv: LayerKV, spec: MatrixGameSpec) -> LayerKV:
+    """What of a chunk the next one sees."""
+    main = (kv.main[0][-spec.past * spec.tokens :], kv.main[1][-spec.past * spec.tokens :])
+    mouse = None if kv.mouse is None else (kv.mouse[0][-spec.past :], kv.mouse[1][-spec.past :])
+    keyboard = None if kv.keyboard is None else (kv.keyboard[0][-spec.past :], kv.keyboard[1][-spec.past :])
+    return LayerKV(main, mouse, keyboard)
+
+
+def _rollout(spec: MatrixGameSpec) -> Callable[[], Iterator[Pair]]:
+    """A trial's body for one mode: a session through the loop and the slabs, and the golden from the same world."""
+
+    @torch.no_grad()
+    def run() -> Iterator[Pair]:
+        card, given = loaded(spec), inputs(spec, CHUNKS)
+        card.runtime.allocate(1)
+        session = Session(card, 0, SEED, given, card.runtime.encode_prompt)
+        latents = [session.state.x_CFHW.numpy() for _ in session.run()]
+        world = session.carry.world
+        vectors = [action(spec.mode, one.controls, one.pointer) for one in given]
+        keys = golden.held([k.tolist() for k, _ in vectors])
+        mouse = golden.held([m.tolist() for _, m in vectors]) if spec.mouse else None
+        table = drawn(spec).transformer.state_dict()
+        made = golden.rollout(table, _sizes(spec), world.condition_CKHW, world.image_IM, keys, mouse, SEED)
+        for chunk, (ours, reference) in enumerate(zip(latents, made, strict=True)):
+            yield Pair(chunk, "rollout", "latent", ours, reference.numpy())
+
+    return run

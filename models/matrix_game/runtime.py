@@ -1,0 +1,199 @@
+"""A Matrix-Game card's steps on one device. Three slabs, one ring: an entry holds a chunk's tokens, mouse and keys.
+
+    main      [slots, ring, layers, 2, F x S, heads, width]            2: keys, values, rotated by their own frame
+    mouse     [slots, ring, action layers, 2, F, S, heads, width]
+    keyboard  [slots, ring, action layers, 2, F, heads, width]
+
+Of the one committed chunk only the last `spec.past` latent frames are seen. Rows run one after another, so a row's bits
+never depend on its neighbours.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..contract.cache import CacheView
+from ..contract.loop import StepKind
+from ..shared.noise import NoiseKey, gaussian
+from ..shared.video.vae import WanVae
+from .card import MatrixGameSpec
+from .loop import (
+    KEPT,
+    Committed,
+    Decoded,
+    DecodeRow,
+    Denoised,
+    Encoded,
+    EncodeRow,
+    MatrixGameResult,
+    MatrixGameRow,
+    PassRow,
+    World,
+)
+from .transformer import Actions, LayerKV, MatrixGameTransformer
+from .vision import ImageEncoder, colours, drawn_opening
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixGameNetworks:
+    transformer: MatrixGameTransformer
+    vae: WanVae
+    image_encoder: ImageEncoder
+
+
+class LatentFault(RuntimeError):
+    """A step made numbers that are not finite: the chunk fails, the session goes on from its last commit."""
+
+
+class MatrixGameRuntime:
+    """See the module docstring."""
+
+    def __init__(self, spec: MatrixGameSpec, networks: MatrixGameNetworks) -> None:
+        self._spec, self._networks = spec, networks
+        weight = networks.transformer.patch_embedding.weight
+        self._dtype, self._device = weight.dtype, weight.device
+        self.allocate(0)
+
+    def allocate(self, slots: int) -> None:
+        s = self._spec
+        action = (s.action_heads, s.action_width // s.action_heads)
+        mouse_layers = s.action_layers if s.mouse else 0
+        self._main = self._new(slots, 2, s.layers, 2, s.chunk * s.tokens, s.heads, s.dim // s.heads)
+        self._mouse = self._new(slots, 2, mouse_layers, 2, s.chunk, s.tokens, *action)
+        self._keyboard = self._new(slots, 2, s.action_layers, 2, s.chunk, *action)
+
+    @torch.inference_mode()
+    def execute(
+        self, kind: StepKind, rows: Sequence[MatrixGameRow], views: Sequence[CacheView | None]
+    ) -> list[MatrixGameResult]:
+        if len(rows) != len(views):
+            raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
+        return [self._one(kind, row, view) for row, view in zip(rows, views, strict=True)]
+
+    def encode_prompt(self, text: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
+        """Matrix-Game reads no text: a prompt chooses the colours of an opening that nobody gave."""
+        return colours(text)
+
+    @torch.inference_mode()
+    def warm_up_rows(self, kind: StepKind, count: int) -> list[tuple[MatrixGameRow, CacheView | None]]:
+        s = self._spec
+        x = torch.zeros(s.channels, s.chunk, s.rows, s.columns, device=self._device)
+        row: MatrixGameRow
+        match kind:
+            case StepKind.ENCODE:
+                row = EncodeRow(None, colours(""))
+            case StepKind.DENOISE | StepKind.COMMIT:
+                sigma = 1.0 if kind is StepKind.DENOISE else 0.0
+                condition = torch.zeros(s.channels, s.condition_frames, s.rows, s.columns, device=self._device)
+                world = World(condition, torch.zeros(s.image_tokens, s.image_width, device=self._device))
+                actions = (np.zeros((KEPT + 12, s.keys), np.float32), np.zeros((KEPT + 12, 2), np.float32))
+                row = PassRow(x, sigma, 0.5 * sigma, (0, 0, 1, 0), world, *actions, s.chunk)
+            case StepKind.DECODE:
+                _, features = self._networks.vae.decode(x[None, :, :1].to(self._dtype), ())
+                row = DecodeRow(x, features)
+            case _:
+                raise ValueError(f"Matrix-Game has no step '{kind}'")
+        return [(row, CacheView(slot, (0,), 1)) for slot in range(count)]
+
+    def _new(self, *shape: int) -> Tensor:
+        return torch.zeros(shape, dtype=self._dtype, device=self._device)
+
+    def _one(self, kind: StepKind, row: MatrixGameRow, view: CacheView | None) -> MatrixGameResult:
+        match row:
+            case EncodeRow() if kind is StepKind.ENCODE:
+                return Encoded(self._world(row))
+            case PassRow() if kind is StepKind.DENOISE:
+                return Denoised(self._denoise(row, _needed(view)))
+            case PassRow(x_CFHW=Tensor() as x) if kind is StepKind.COMMIT:
+                view = _needed(view)
+                self._write(view, self._pass(row, x, view)[1])
+                return Committed()
+            case DecodeRow() if kind is StepKind.DECODE:
+                return self._decode(row)
+            case EncodeRow() | PassRow() | DecodeRow():
+                raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
+            case _:
+                assert_never(row)
+
+    def _world(self, row: EncodeRow) -> World:
+        """The picture followed by grey frames, as the weights were trained, and its tokens."""
+        picture_HWC = drawn_opening(self._spec, row.palette) if row.opening_HWC is None else row.opening_HWC
+        picture = torch.from_numpy(picture_HWC).to(self._device).permute(2, 0, 1).float() / 127.5 - 1
+        video = torch.zeros(3, 4 * self._spec.condition_frames - 3, *picture.shape[1:], device=self._device)
+        video[:, 0] = picture
+        condition = self._networks.vae.encode(video[None])[0]
+        return World(condition, self._networks.image_encoder.tokens(picture))
+
+    def _denoise(self, row: PassRow, view: CacheView) -> Tensor:
+        x = self._noise(row.noise) if row.x_CFHW is None else row.x_CFHW
+        flow, _ = self._pass(row, x, view)
+        clean = (x.double() - row.sigma * flow.double()).float()
+        if not bool(torch.isfinite(clean).all()):
+            raise LatentFault(f"chunk {row.noise[2]}: the pass at noise level {row.sigma:.3f} is not finite")
+        if row.next_sigma == 0:
+            return clean
+        seed, branch, chunk, step = row.noise
+        return (1 - row.next_sigma) * clean + row.next_sigma * self._noise((seed, branch, chunk, step + 1))
+
+    def _pass(self, row: PassRow, x_CFHW: Tensor, view: CacheView) -> tuple[Tensor, list[LayerKV]]:
+        s, transformer = self._spec, self._networks.transformer
+        frames = torch.arange(row.first_frame, row.first_frame + s.chunk).clamp(max=s.condition_frames - 1)
+        condition = row.world.condition_CKHW[:, frames.to(self._device)]
+        mask = torch.zeros(4, *condition.shape[1:], device=self._device)
+        if row.first_frame == 0:
+            mask[:, 0] = 1
+        x = torch.cat((x_CFHW, mask, condition))
+        mouse = torch.from_numpy(row.mouse_A2).to(self._device, self._dtype) if s.mouse else None
+        actions = Actions(torch.from_numpy(row.keyboard_AK).to(self._device, self._dtype), mouse)
+        image = transformer.image_kv(row.world.image_IM)
+        past = self._read(view)
+        flow, fresh = transformer(x, row.sigma, image, actions, row.first_frame, past)
+        return flow, fresh
+
+    def _read(self, view: CacheView) -> list[LayerKV] | None:
+        if not view.committed:
+            return None
+        s, slot, entry = self._spec, view.slot, view.committed[-1]
+        past = []
+        for layer in range(s.layers):
+            k, v = self._main[slot, entry, layer, :, -s.past * s.tokens :]
+            mouse = keyboard = None
+            if layer < s.action_layers:
+                keyboard = _pair(self._keyboard[slot, entry, layer, :, -s.past :])
+                mouse = _pair(self._mouse[slot, entry, layer, :, -s.past :]) if s.mouse else None
+            past.append(LayerKV((k, v), mouse, keyboard))
+        return past
+
+    def _write(self, view: CacheView, fresh: Sequence[LayerKV]) -> None:
+        for layer, kv in enumerate(fresh):
+            self._main[view.slot, view.staged, layer] = torch.stack(kv.main)
+            if kv.mouse is not None:
+                self._mouse[view.slot, view.staged, layer] = torch.stack(kv.mouse)
+            if kv.keyboard is not None:
+                self._keyboard[view.slot, view.staged, layer] = torch.stack(kv.keyboard)
+
+    def _decode(self, row: DecodeRow) -> Decoded:
+        pictures, features = self._networks.vae.decode(row.x_CFHW[None], row.features)
+        levels = (pictures[0].float().clamp(-1, 1) * 127.5 + 127.5).round().to(torch.uint8)
+        digest = hashlib.sha256(row.x_CFHW.cpu().numpy().astype("<f4").tobytes()).hexdigest()
+        return Decoded(levels.permute(1, 2, 3, 0).contiguous().cpu().numpy(), features, digest)
+
+    def _noise(self, key: tuple[int, int, int, int]) -> Tensor:
+        s = self._spec
+        return torch.from_numpy(gaussian(NoiseKey(*key), (s.channels, s.chunk, s.rows, s.columns))).to(self._device)
+
+
+def _pair(kv: Tensor) -> tuple[Tensor, Tensor]:
+    k, v = kv
+    return k, v
+
+
+def _needed(view: CacheView | None) -> CacheView:
+    if view is None:
+        raise ValueError("this step reads the cache and was given no view")
+    return view

@@ -1,0 +1,97 @@
+"""The interleave gate: sessions stepped in a random order and in mixed batches make the same frames as alone.
+
+Fits every card: it reads the card's controls, makes up prompts and presses from a seed, and batches exactly what the
+engine may batch (steps of equal kind and shape). Values are compared chunk by chunk, latents through their digest.
+"""
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ..contract.card import ModelCard
+from ..contract.loaded import LoadedCard
+from .ladder import Pair, Rung, Trial
+from .session import ChunkInput, Session
+
+
+def interleave_trial(
+    card: ModelCard, load: Callable[[], LoadedCard], seeds: int = 2, sessions: int = 3, chunks: int = 0
+) -> Trial:
+    """The card's interleave rung; `chunks` 0 = two more than its window holds, so that the oldest fall out.
+
+    Cards whose parity is exact must be bit-identical, frames and digests both.
+    """
+    chunks = chunks or (card.cache.window + 2 if card.cache else 2)
+    tolerance = 0.0 if card.parity.exact else card.parity.tolerance * 255
+    subject = f"{sessions} sessions x {chunks} chunks x {seeds} orders, mixed batches against alone"
+    return Trial(Rung.INTERLEAVE, subject, tolerance, lambda: _pairs(load(), seeds, sessions, chunks))
+
+
+def made_up_inputs(loaded: LoadedCard, chunks: int, dice: random.Random) -> list[ChunkInput]:
+    """Presses at random, two prompts, and a switch of the prompt somewhere in the middle."""
+    card = loaded.card
+    rebuilds = card.cache is not None and card.cache.rebuild > 0
+    switch = dice.randrange(1, chunks) if chunks > 1 else 0
+    inputs = []
+    for chunk in range(chunks):
+        controls = tuple(dice.choice((0.0, 0.0, 1.0)) for _ in card.controls)
+        pointer = (dice.uniform(-0.1, 0.1), dice.uniform(-0.1, 0.1))
+        prompt = card.suggestions[0 if chunk < switch else -1] if card.suggestions else ""
+        inputs.append(ChunkInput(controls, pointer, prompt, recache=rebuilds and chunk == switch))
+    return inputs
+
+
+def _pairs(loaded: LoadedCard, seeds: int, sessions: int, chunks: int) -> Iterator[Pair]:
+    loaded.runtime.allocate(sessions)
+    encoded: dict[str, object] = {}
+
+    def features(text: str) -> object:
+        if text not in encoded:
+            encoded[text] = loaded.runtime.encode_prompt(text)
+        return encoded[text]
+
+    for seed in range(seeds):
+        dice = random.Random(seed)
+        worlds = [
+            Session(loaded, slot, dice.randrange(2**31), made_up_inputs(loaded, chunks, dice), features)
+            for slot in range(sessions)
+        ]
+        run_together(worlds, dice)
+        together = [list(world.outcomes) for world in worlds]
+        for number, world in enumerate(worlds):
+            alone = list(world.alone(sessions - 1 - number).run())
+            for chunk, (mixed, solo) in enumerate(zip(together[number], alone, strict=True)):
+                block = f"order {seed}, session {number}"
+                yield Pair(chunk, block, "frames", mixed.frames_FHWC, solo.frames_FHWC)
+                if loaded.card.parity.exact:
+                    yield Pair(chunk, block, "digest", _bytes(mixed.digest), _bytes(solo.digest))
+
+
+def run_together(worlds: Sequence[Session], dice: random.Random) -> None:
+    """Step the worlds to their end: pick one at random, batch with it whatever may share its step, some of the time."""
+    while waiting := [world for world in worlds if not world.finished]:
+        for world in waiting:
+            if world.plan is None and dice.random() < 0.7:
+                world.begin()
+        ready = [world for world in waiting if world.plan is not None]
+        if not ready:
+            continue
+        first = dice.choice(ready)
+        batch = [first] + [w for w in ready if w is not first and _may_share(first, w) and dice.random() < 0.8]
+        dice.shuffle(batch)
+        plans = [world.plan for world in batch if world.plan is not None]
+        results = first.loaded.runtime.execute(plans[0].kind, [p.row for p in plans], [w.view() for w in batch])
+        for world, result in zip(batch, results, strict=True):
+            world.advance(result)
+
+
+def _may_share(a: Session, b: Session) -> bool:
+    if a.plan is None or b.plan is None:
+        return False
+    return (a.plan.kind, a.plan.shape) == (b.plan.kind, b.plan.shape)
+
+
+def _bytes(digest: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
+    return np.frombuffer(hashlib.sha256(digest.encode()).digest(), np.uint8)

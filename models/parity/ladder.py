@@ -1,0 +1,108 @@
+"""The ladder's rungs and how one is judged: ours against a reference, tap by tap, within a stated tolerance.
+
+    C0          one component against diffusers, transformers or an independently written golden
+    C1          a whole rollout with a fixed seed against the family's golden
+    interleave  sessions in mixed batches against the same sessions alone
+
+A tap is a value taken on the way (step, block, name), in the order of computation, so the first one that is off says
+where to look. Knows no family and no tensor library: values are numpy arrays.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+
+class Rung(StrEnum):
+    C0 = "C0"
+    C1 = "C1"
+    INTERLEAVE = "interleave"
+
+
+class Missing(RuntimeError):
+    """What a trial needs is not installed; it is skipped and says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One tap: ours and the reference at (step, block, name)."""
+
+    step: int
+    block: str
+    name: str
+    ours: npt.NDArray[np.generic]
+    reference: npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One rung of one card. `tolerance` is the max abs error allowed; 0 = bit-equal. `run` may raise `Missing`."""
+
+    rung: Rung
+    subject: str
+    tolerance: float
+    run: Callable[[], Iterable[Pair]]
+
+
+class Diverged(msgspec.Struct, frozen=True):
+    """The first tap beyond the tolerance."""
+
+    step: int
+    block: str
+    tap: str
+    error: float
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """`figure`: the largest max abs error of all taps; None when skipped (`why`)."""
+
+    card: str
+    rung: str
+    subject: str
+    figure: float | None
+    tolerance: float
+    taps: int
+    ok: bool
+    diverged: Diverged | None = None
+    why: str = ""
+
+
+def judge(card: str, trial: Trial) -> Verdict:
+    """Run a trial to its end and judge it. A trial without a single tap fails: it compared nothing."""
+    figure, taps, diverged = 0.0, 0, None
+    try:
+        for pair in trial.run():
+            error = max_abs_error(pair.ours, pair.reference)
+            taps += 1
+            figure = max(figure, error)
+            if diverged is None and error > trial.tolerance:
+                diverged = Diverged(pair.step, pair.block, pair.name, error)
+    except Missing as missing:
+        return Verdict(card, trial.rung, trial.subject, None, trial.tolerance, 0, True, None, str(missing))
+    ok = diverged is None and taps > 0
+    why = "" if taps else "nothing was compared"
+    return Verdict(card, trial.rung, trial.subject, figure, trial.tolerance, taps, ok, diverged, why)
+
+
+def max_abs_error(ours: npt.NDArray[np.generic], reference: npt.NDArray[np.generic]) -> float:
+    """Largest |ours - reference|; infinity when shapes differ or one side is not finite where the other is."""
+    if ours.shape != reference.shape:
+        return math.inf
+    if ours.size == 0:
+        return 0.0
+    if not np.issubdtype(ours.dtype, np.floating) and not np.issubdtype(reference.dtype, np.floating):
+        return 0.0 if np.array_equal(ours, reference) else _integer_error(ours, reference)
+    a, b = ours.astype(np.float64), reference.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        error = float(np.where(same, 0.0, np.abs(a - b)).max())
+    return math.inf if math.isnan(error) else error
+
+
+def _integer_error(ours: npt.NDArray[np.generic], reference: npt.NDArray[np.generic]) -> float:
+    return float(max(abs(int(a) - int(b)) for a, b in zip(ours.ravel(), reference.ravel(), strict=True)))

@@ -1,0 +1,1 @@
+"""What families of the Wan line share: rotary positions, attention parts, the causal video autoencoder, its account."""

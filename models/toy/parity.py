@@ -1,0 +1,44 @@
+"""The toy's rungs: its rollout against the straight-line golden, and the interleave gate."""
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..contract.loaded import LoadedCard
+from ..parity.interleave import interleave_trial, made_up_inputs
+from ..parity.ladder import Pair, Rung, Trial
+from ..parity.session import Session
+from . import golden
+from .card import RECIPE, ToySpec, toy_card
+from .loop import ToyLoop
+from .runtime import ToyRuntime
+
+CHUNKS = 40
+
+
+def toy_trials() -> tuple[Trial, ...]:
+    """C1 and interleave; the toy's one component is its arithmetic, which the golden writes anew."""
+    return (
+        Trial(Rung.C1, f"latents of {CHUNKS} chunks against the golden", 0.0, _rollout),
+        interleave_trial(toy_card(ToySpec()), _loaded, seeds=5),
+    )
+
+
+def _loaded() -> LoadedCard:
+    spec = ToySpec(sleeps=False)
+    return LoadedCard(toy_card(spec), RECIPE.default, "none", ToyLoop(spec), ToyRuntime(spec, lambda seconds: None))
+
+
+def _rollout() -> Iterator[Pair]:
+    loaded, steps = _loaded(), RECIPE.default.steps
+    loaded.runtime.allocate(1)
+    inputs = made_up_inputs(loaded, CHUNKS, random.Random(1))
+    steering = []
+    for given in inputs:
+        left, right, up, down = given.controls
+        steering.append(golden.GoldenInput((left, right, up, down), ((given.prompt, 1.0),)))
+    expected = golden.run(7, 0, steps, 24, 1, steering)
+    session = Session(loaded, 0, 7, inputs, loaded.runtime.encode_prompt)
+    for chunk, (outcome, want) in enumerate(zip(session.run(), expected, strict=True)):
+        yield Pair(chunk, "arithmetic", "latent", outcome.carry.last_C, np.array(want.latent, np.int64))

@@ -1,0 +1,138 @@
+"""The diffusion_denoise loop: whole clips by many guided steps over the same denoise body as the live loop.
+
+    denoise x n  (sequential guidance: 2 n)  ->  decode, a few latent frames at a time
+
+Each step is a separate plan, so a clip renders in the slack of a live world on the same device. Every clip is new:
+its carry says only that there was one. What guidance needs between two steps is in the state.
+"""
+
+from enum import StrEnum
+from typing import assert_never
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..contract.loop import Ask, Done, Outcome, StepKind, WorkPlan
+from ..contract.recipe import RecipeSpec
+from .loop import mix
+from .rows import (
+    Decoded,
+    DecodeRow,
+    Denoised,
+    DenoiseRow,
+    Encoded,
+    Guide,
+    Move,
+    Policy,
+    Prompt,
+    WanResult,
+    WanRow,
+    Written,
+)
+from .spec import WanSpec, pixel_frames
+
+DECODED_AT_ONCE = 3  # latent frames
+
+
+class ClipCarry(msgspec.Struct, frozen=True):
+    """Clips do not follow from one another."""
+
+    clips: int
+
+
+class Part(StrEnum):
+    """Of a guided step: which velocity comes next."""
+
+    NEGATIVE = "negative"
+    WHOLE = "whole"
+
+
+class ClipState(msgspec.Struct, frozen=True):
+    """`negative_CFHW`: the velocity without the prompt between the two halves of a sequential step."""
+
+    seed: int
+    branch: int
+    chunk: int
+    sigmas: tuple[float, ...]
+    prompt: Prompt
+    clips: int
+    part: Part
+    step: int = 0
+    x_CFHW: Tensor | None = None
+    negative_CFHW: Tensor | None = None
+    features: tuple[Tensor, ...] = ()
+    frames: tuple[NDArray[np.uint8], ...] = ()
+    digests: tuple[str, ...] = ()
+
+
+class ClipLoop:
+    """Stateless; policy and scale are the spec's."""
+
+    def __init__(self, spec: WanSpec, recipe: RecipeSpec, policy: Policy = Policy.BATCHED) -> None:
+        self._spec, self._clip, self._recipe, self._policy = spec, spec.clip, recipe, policy
+        self._first_part = Part.NEGATIVE if policy is Policy.SEQUENTIAL else Part.WHOLE
+
+    def init(self, ask: Ask[ClipCarry]) -> ClipState:
+        return ClipState(
+            seed=ask.seed,
+            branch=ask.branch,
+            chunk=ask.chunk,
+            sigmas=self._recipe.levels(ask.steps),
+            prompt=mix(ask.features, ask.conditions),
+            clips=0 if ask.carry is None else ask.carry.clips,
+            part=self._first_part,
+        )
+
+    def next(self, state: ClipState) -> WorkPlan[WanRow] | Done:
+        s = self._spec
+        if state.step < len(state.sigmas):
+            shape = (s.shape.channels, self._clip.frames, s.shape.rows, s.shape.columns)
+            return WorkPlan(StepKind.DENOISE, shape, self._denoise(state))
+        done = len(state.frames) * DECODED_AT_ONCE
+        if state.x_CFHW is None or done >= self._clip.frames:
+            return Done()
+        part = state.x_CFHW[:, done : done + DECODED_AT_ONCE].contiguous()
+        frames = pixel_frames(part.shape[1], opens=not state.features)
+        return WorkPlan(StepKind.DECODE, (frames, s.height, s.width), DecodeRow(part, state.features))
+
+    def advance(self, state: ClipState, result: WanResult) -> ClipState:
+        match result:
+            case Denoised(negative_CFHW) if state.part is Part.NEGATIVE:
+                return msgspec.structs.replace(state, negative_CFHW=negative_CFHW, part=Part.WHOLE)
+            case Denoised(x_CFHW):
+                return msgspec.structs.replace(
+                    state, x_CFHW=x_CFHW, negative_CFHW=None, part=self._first_part, step=state.step + 1
+                )
+            case Decoded(frames, features, digest):
+                return msgspec.structs.replace(
+                    state,
+                    frames=(*state.frames, frames),
+                    features=features,
+                    digests=(*state.digests, digest),
+                )
+            case Written() | Encoded():
+                raise ValueError(f"a clip has no step that answers with {type(result).__name__}")
+            case _:
+                assert_never(result)
+
+    def finalize(self, state: ClipState) -> Outcome[ClipCarry]:
+        if len(state.frames) * DECODED_AT_ONCE < self._clip.frames:
+            raise ValueError(f"clip {state.chunk} is not done: step {state.step}, {len(state.frames)} parts decoded")
+        return Outcome(np.concatenate(state.frames), ClipCarry(state.clips + 1), "-".join(state.digests))
+
+    def _denoise(self, state: ClipState) -> DenoiseRow:
+        last = state.step == len(state.sigmas) - 1
+        guide = Guide(self._policy, self._clip.guidance, state.part.value, state.negative_CFHW)
+        return DenoiseRow(
+            x_CFHW=state.x_CFHW,
+            frames=self._clip.frames,
+            sigma=state.sigmas[state.step],
+            next_sigma=0.0 if last else state.sigmas[state.step + 1],
+            move=Move.EULER,
+            noise=(state.seed, state.branch, state.chunk, 0),
+            first_frame=0,
+            prompt=state.prompt,
+            guide=None if self._policy is Policy.NONE else guide,
+        )

@@ -1,0 +1,55 @@
+"""A Wan card made ready: networks filled from a checkpoint or drawn, then loop and runtime around them."""
+
+import hashlib
+from pathlib import Path
+
+import torch
+
+from ..checkpoints.load import digest, load_component
+from ..checkpoints.manifest import Manifest
+from ..contract.card import ModelCard
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import Precision, RuntimeChoice
+from ..shared.video.vae import WanVae
+from ..weights import WeightsError
+from . import drawn, weights
+from .clip import ClipLoop
+from .loop import WanLoop
+from .runtime import WanNetworks, WanRuntime
+from .spec import Clip, Decoder, WanSpec
+from .text import Umt5Text
+from .tiny_decoder import TinyDecoder
+from .transformer import WanTransformer
+
+_DTYPES = {Precision.BF16: torch.bfloat16, Precision.FP32: torch.float32}
+
+
+def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
+    """Raises `WeightsError`, or ImportError where a published prompt encoder needs the extra `diffusers`."""
+    dtype, manifest = _DTYPES[choice.precision], weights.manifest(spec)
+    if manifest is None:
+        networks, total = drawn.networks(spec, dtype), hashlib.sha256(f"drawn 1 {spec}".encode()).hexdigest()
+    elif checkpoint is None:
+        raise WeightsError(Path(), f"card '{card.name}' needs its checkpoint: `worldroom cards pull {card.name}`")
+    else:
+        networks, total = _published(spec, manifest, checkpoint, dtype)
+    loop = ClipLoop(spec, card.recipe) if isinstance(spec.plan, Clip) else WanLoop(spec, card.recipe)
+    return LoadedCard(card, choice, total, loop, WanRuntime(spec, networks, dtype, exact=card.parity.exact))
+
+
+def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype) -> tuple[WanNetworks, str]:
+    """Everything on the GPU when there is one. The prompt encoder is a transformers folder beside the rest."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    with torch.device("meta"):
+        transformer, vae = WanTransformer(spec.shape), WanVae(spec.vae)
+        tiny = TinyDecoder(spec.vae.channels, spec.tiny_widths) if spec.decoder is Decoder.TINY else None
+    transformer.in_precision(dtype)
+    found = []
+    for name, module in (("transformer", transformer), ("vae", vae.to(dtype)), ("tiny_decoder", tiny)):
+        if module is not None:
+            module.to_empty(device=device)
+            found.append(load_component(manifest.component(name), root, module))
+            module.eval().requires_grad_(False)
+    text = Umt5Text.load(root / "tokenizer", root / "text_encoder", spec.shape, dtype)
+    text.to(device)
+    return WanNetworks(transformer, vae, text, tiny), digest(found)

@@ -1,0 +1,167 @@
+"""Where Wan weights are published and under which names; drawn weights for the tiny cards.
+
+Our names are those of the original release, so its files need a prefix at most; the diffusers layout is renamed.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ..checkpoints.manifest import ComponentManifest, Layout, Manifest, Shape
+from ..checkpoints.names import KeyMap, Rename
+from ..shared.video.vae_account import VaeSizes
+from .spec import Decoder, WanSpec
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+_WAN = "Wan-AI/Wan2.1-T2V-1.3B"
+_WAN_DIFFUSERS = "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"
+
+_MODEL_PREFIX = KeyMap((Rename("model._fsdp_wrapped_module.{*}", "{*}"), Rename("model.{*}", "{*}")))
+
+DIFFUSERS_TRANSFORMER = KeyMap((
+    Rename("condition_embedder.text_embedder.linear_1.{}", "text_embedding.0.{}"),
+    Rename("condition_embedder.text_embedder.linear_2.{}", "text_embedding.2.{}"),
+    Rename("condition_embedder.time_embedder.linear_1.{}", "time_embedding.0.{}"),
+    Rename("condition_embedder.time_embedder.linear_2.{}", "time_embedding.2.{}"),
+    Rename("condition_embedder.time_proj.{}", "time_projection.1.{}"),
+    Rename("scale_shift_table", "head.modulation"),
+    Rename("proj_out.{}", "head.head.{}"),
+    Rename("blocks.{}.scale_shift_table", "blocks.{}.modulation"),
+    Rename("blocks.{}.norm2.{}", "blocks.{}.norm3.{}"),
+    Rename("blocks.{}.ffn.net.0.proj.{}", "blocks.{}.ffn.0.{}"),
+    Rename("blocks.{}.ffn.net.2.{}", "blocks.{}.ffn.2.{}"),
+    *(
+        Rename(f"blocks.{{}}.{theirs}.{public}.{{}}", f"blocks.{{}}.{ours}.{name}.{{}}")
+        for theirs, ours in (("attn1", "self_attn"), ("attn2", "cross_attn"))
+        for public, name in (
+            ("to_q", "q"), ("to_k", "k"), ("to_v", "v"), ("to_out.0", "o"), ("norm_q", "norm_q"), ("norm_k", "norm_k"),
+        )
+    ),
+))  # fmt: skip
+
+
+def diffusers_vae(shape: VaeSizes) -> KeyMap:
+    """The released layout is flat; diffusers groups the decoder's residual blocks by level."""
+    rules = [
+        Rename("quant_conv.{}", "conv1.{}"),
+        Rename("post_quant_conv.{}", "conv2.{}"),
+    ]
+    for side in ("encoder", "decoder"):
+        rules += [
+            Rename(f"{side}.conv_in.{{}}", f"{side}.conv1.{{}}"),
+            Rename(f"{side}.norm_out.gamma", f"{side}.head.0.gamma"),
+            Rename(f"{side}.conv_out.{{}}", f"{side}.head.2.{{}}"),
+            Rename(f"{side}.mid_block.attentions.0.{{*}}", f"{side}.middle.1.{{*}}"),
+            *_residual(f"{side}.mid_block.resnets.0", f"{side}.middle.0"),
+            *_residual(f"{side}.mid_block.resnets.1", f"{side}.middle.2"),
+        ]
+    rules += [rule for i in range(len(shape.multipliers) * (shape.blocks + 1)) for rule in _residual(
+        f"encoder.down_blocks.{i}", f"encoder.downsamples.{i}")]  # fmt: skip
+    rules.append(Rename("encoder.down_blocks.{*}", "encoder.downsamples.{*}"))
+    per_level = shape.blocks + 2
+    for level in range(len(shape.multipliers)):
+        for i in range(shape.blocks + 1):
+            rules += _residual(f"decoder.up_blocks.{level}.resnets.{i}", f"decoder.upsamples.{level * per_level + i}")
+        last = level * per_level + shape.blocks + 1
+        rules.append(Rename(f"decoder.up_blocks.{level}.upsamplers.0.{{*}}", f"decoder.upsamples.{last}.{{*}}"))
+    return KeyMap(tuple(rules))
+
+
+def manifest(spec: WanSpec) -> Manifest | None:
+    """None for cards whose weights are drawn."""
+    if spec.random:
+        return None
+    dit_repo, dit_layouts = _TRANSFORMERS[spec.name]
+    vae = ComponentManifest(
+        "vae",
+        lambda: vae_keys(spec.vae),
+        (
+            Layout("original", "Wan2.1_VAE.pth", KeyMap(), repo=_WAN),
+            Layout("diffusers", "vae", diffusers_vae(spec.vae), repo=_WAN_DIFFUSERS),
+        ),
+        config={"_class_name": "AutoencoderKLWan", "base_dim": spec.vae.width, "z_dim": spec.vae.channels},
+    )
+    transformer = ComponentManifest(
+        "transformer",
+        lambda: transformer_keys(spec),
+        (*dit_layouts, Layout("diffusers", "transformer", DIFFUSERS_TRANSFORMER, repo=dit_repo)),
+        config=_transformer_config(spec),
+    )
+    parts = [transformer, vae]
+    if spec.decoder is Decoder.TINY:
+        tiny = Layout("original", "taew2_1.pth", KeyMap(), repo="", ignore=(r"encoder\..*",))
+        parts.append(ComponentManifest("tiny_decoder", lambda: tiny_keys(spec), (tiny,)))
+    licence = "CC-BY-NC-SA-4.0" if spec.name.startswith("krea") else "Apache-2.0"
+    return Manifest(spec.name, tuple(parts), licence)
+
+
+_TRANSFORMERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = {
+    "self-forcing-1.3b": (
+        "",
+        (
+            Layout(
+                "original", "checkpoints/self_forcing_dmd.pt", _MODEL_PREFIX, repo="gdhe17/Self-Forcing",
+                unwrap=("generator_ema", "generator"),
+            ),
+        ),
+    ),
+    "longlive-1.3b": (
+        "",
+        (
+            Layout(
+                "original", "models/longlive_base.pt", _MODEL_PREFIX, repo="Efficient-Large-Model/LongLive-1.3B",
+                unwrap=("generator_ema", "generator"),
+            ),
+        ),
+    ),
+    "krea-realtime-14b": (
+        "",
+        (Layout("original", "krea-realtime-video-14b.safetensors", _MODEL_PREFIX, repo="krea/krea-realtime-video"),),
+    ),
+    "wan-t2v-1.3b": (
+        _WAN_DIFFUSERS,
+        (Layout("original", "diffusion_pytorch_model.safetensors", KeyMap(), repo=_WAN),),
+    ),
+}  # fmt: skip
+
+
+def transformer_keys(spec: WanSpec) -> Mapping[str, Shape]:
+    from .transformer import WanTransformer
+
+    return _keys(lambda: WanTransformer(spec.shape))
+
+
+def vae_keys(shape: VaeSizes) -> Mapping[str, Shape]:
+    from ..shared.video.vae import WanVae
+
+    return _keys(lambda: WanVae(shape))
+
+
+def tiny_keys(spec: WanSpec) -> Mapping[str, Shape]:
+    from .tiny_decoder import TinyDecoder
+
+    return _keys(lambda: TinyDecoder(spec.vae.channels, spec.tiny_widths))
+
+
+def _keys(make: Callable[[], "Module"]) -> Mapping[str, Shape]:
+    """Names and shapes of a network that is never given memory."""
+    import torch
+
+    with torch.device("meta"):
+        return {name: tuple(value.shape) for name, value in make().state_dict().items()}
+
+
+def _transformer_config(spec: WanSpec) -> Mapping[str, object]:
+    s = spec.shape
+    return {
+        "_class_name": "WanTransformer3DModel", "num_attention_heads": s.heads, "attention_head_dim": s.head_width,
+        "text_dim": s.text_dim, "freq_dim": s.freq_dim, "ffn_dim": s.ffn, "num_layers": s.layers,
+        "in_channels": s.channels, "out_channels": s.channels,
+    }  # fmt: skip
+
+
+def _residual(public: str, ours: str) -> list[Rename]:
+    names = (("norm1", "residual.0"), ("conv1", "residual.2"), ("norm2", "residual.3"), ("conv2", "residual.6"))
+    rules = [Rename(f"{public}.{theirs}.{{}}", f"{ours}.{name}.{{}}") for theirs, name in names]
+    return [*rules, Rename(f"{public}.conv_shortcut.{{}}", f"{ours}.shortcut.{{}}")]

@@ -1,0 +1,36 @@
+"""Waypoint as the catalog sees it. Torch is imported when a card is loaded or climbed."""
+
+from pathlib import Path
+
+from ..contract.card import ModelCard
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import RuntimeChoice
+from ..family import Family
+from ..parity.ladder import Trial
+from .card import SPECS, waypoint_card
+
+
+def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
+    from .load import load
+
+    return load(SPECS[card.name], card, choice, checkpoint)
+
+
+def _trials(card: ModelCard) -> tuple[Trial, ...]:
+    from .parity import waypoint_trials
+
+    return waypoint_trials(SPECS[card.name])
+
+
+def _nothing(card: ModelCard) -> None:
+    """No manifest and no account: names of tensors and most widths are not public."""
+
+
+FAMILY = Family(
+    name="waypoint",
+    cards=tuple(waypoint_card(spec) for spec in SPECS.values()),
+    load=_load,
+    trials=_trials,
+    manifest=_nothing,
+    account=_nothing,
+)

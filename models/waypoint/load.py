@@ -1,0 +1,28 @@
+"""A Waypoint card made ready: drawn weights for the tiny one; published ones are refused with what is missing."""
+
+from pathlib import Path
+
+from ..contract.card import ModelCard
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import RuntimeChoice
+from ..shared.drawn import draw
+from ..weights import WeightsError
+from .card import MISSING, WaypointSpec
+from .loop import WaypointLoop
+from .runtime import PatchDecoder, WaypointNetworks, WaypointRuntime
+from .transformer import WaypointTransformer
+
+
+def load(spec: WaypointSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
+    """Raises `WeightsError` for published weights: not enough of the network is public."""
+    if not spec.random:
+        where = checkpoint or Path(card.name)
+        raise WeightsError(where, "cannot be loaded, these are not public: " + "; ".join(MISSING))
+    return LoadedCard(card, choice, "drawn", WaypointLoop(spec), WaypointRuntime(spec, drawn(spec)))
+
+
+def drawn(spec: WaypointSpec, seed: int = 1) -> WaypointNetworks:
+    networks = WaypointNetworks(WaypointTransformer(spec), PatchDecoder(spec))
+    draw(networks.transformer, seed)
+    draw(networks.decoder, seed)
+    return networks

@@ -1,0 +1,56 @@
+"""Waypoint's rungs on the tiny card: its own rollout against the golden. Published weights are not matched."""
+
+import random
+from collections.abc import Iterator
+
+import torch
+
+from ..contract.loaded import LoadedCard
+from ..parity.interleave import interleave_trial, made_up_inputs
+from ..parity.ladder import Pair, Rung, Trial
+from ..parity.session import Session
+from . import golden
+from .card import WaypointSpec, waypoint_card
+from .controls import control_vector
+from .load import drawn, load
+
+SEED, FRAMES = 9, 21
+
+
+def waypoint_trials(spec: WaypointSpec) -> tuple[Trial, ...]:
+    """21 frames: three and more local windows of 3, two and more global spans of 8."""
+    if not spec.random:
+        return ()
+    card = waypoint_card(spec)
+
+    def loaded() -> LoadedCard:
+        return load(spec, card, card.recipe.default, None)
+
+    subject = f"rollout: {FRAMES} frames, a prompt switch, local and dilated layers, against the golden"
+    return (
+        Trial(Rung.C1, subject, 2e-5, lambda: _rollout(spec, loaded())),
+        interleave_trial(card, loaded, seeds=1, sessions=3, chunks=12),
+    )
+
+
+@torch.no_grad()
+def _rollout(spec: WaypointSpec, loaded: LoadedCard) -> Iterator[Pair]:
+    loaded.runtime.allocate(1)
+    inputs = made_up_inputs(loaded, FRAMES, random.Random(2))
+    session = Session(loaded, 0, SEED, inputs, loaded.runtime.encode_prompt)
+    latents = [session.state.x_TC for _ in session.run()]
+    sizes = golden.Sizes(
+        heads=spec.heads,
+        kv_heads=spec.kv_heads,
+        rows=spec.rows,
+        columns=spec.columns,
+        local=spec.local,
+        distant=spec.distant,
+        dilation=spec.dilation,
+        global_every=spec.global_every,
+    )
+    controls = [torch.from_numpy(control_vector(given.controls, given.pointer)) for given in inputs]
+    prompts = [torch.as_tensor(loaded.runtime.encode_prompt(given.prompt)) for given in inputs]
+    made = golden.rollout(drawn(spec).transformer.state_dict(), sizes, controls, prompts, SEED)
+    for frame, (ours, reference) in enumerate(zip(latents, made, strict=True)):
+        yield Pair(frame, "rollout", "latent", ours, reference.numpy())

@@ -1,0 +1,169 @@
+"""Pulling from a hub: the real client against a small hub on loopback that can break off, damage and forget files."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+from huggingface_hub import constants
+from safetensors.torch import save
+from torch import ones, zeros
+from worldroom.models.checkpoints.check import find
+from worldroom.models.checkpoints.manifest import ComponentManifest, Layout, Manifest
+from worldroom.models.checkpoints.names import SAME_NAMES
+from worldroom.models.checkpoints.pull import Hub, PullError, pull
+
+COMMIT = "0123456789012345678901234567890123456789"
+WEIGHTS = save({"head.weight": ones(64, 64)})
+CONFIG = b'{"_class_name": "Net"}'
+FILES = {"net.safetensors": WEIGHTS, "vae/config.json": CONFIG, "vae/model.safetensors": save({"w": zeros(2)})}
+
+
+@dataclass
+class FakeHub:
+    """Serves `files` as one repository; `gets` lists every download with its Range header."""
+
+    endpoint: str = ""
+    files: dict[str, bytes] = field(default_factory=lambda: dict(FILES))
+    stated: dict[str, bytes] = field(default_factory=dict)
+    gets: list[tuple[str, str]] = field(default_factory=list)
+
+    def info(self, path: str) -> dict[str, object]:
+        body = self.stated.get(path, self.files[path])
+        entry: dict[str, object] = {"type": "file", "path": path, "size": len(body), "oid": git_digest(body)}
+        if path.endswith(".safetensors"):
+            entry["lfs"] = {"oid": hashlib.sha256(body).hexdigest(), "size": len(body), "pointerSize": 130}
+        return entry
+
+
+def git_digest(body: bytes) -> str:
+    return hashlib.sha1(f"blob {len(body)}\0".encode() + body).hexdigest()
+
+
+def routes(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
+    class Routes(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+        def answer(self, body: bytes, status: int = 200, **headers: str) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def do_POST(self) -> None:
+            wanted = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())["paths"]
+            infos = [hub.info(path) for path in wanted if path in hub.files]
+            folders = {path.split("/")[0] for path in hub.files if "/" in path} & set(wanted)
+            infos += [{"type": "directory", "path": path, "oid": COMMIT} for path in folders]
+            self.answer(json.dumps(infos).encode())
+
+        def do_GET(self) -> None:
+            path = self.path.split("?")[0]
+            if path.startswith("/api/models/acme/net/tree/"):
+                inside = [hub.info(name) for name in hub.files if name.startswith("vae/")]
+                return self.answer(json.dumps(inside).encode())
+            if path.startswith("/api/models/acme/net"):
+                return self.answer(json.dumps({"id": "acme/net", "sha": COMMIT, "siblings": []}).encode())
+            name = path.removeprefix(f"/acme/net/resolve/{COMMIT}/")
+            if name not in hub.files:
+                return self.answer(b"", 404, X_Error_Code="EntryNotFound")
+            body = hub.files[name]
+            asked = self.headers.get("Range", "")
+            if self.command == "GET":
+                hub.gets.append((name, asked))
+            etag = hub.info(name).get("lfs", {"oid": git_digest(body)})["oid"]  # type: ignore[index]
+            start = int(asked.removeprefix("bytes=").split("-")[0]) if asked else 0
+            self.answer(body[start:], 206 if start else 200, ETag=f'"{etag}"', X_Repo_Commit=COMMIT)
+            return None
+
+    return Routes
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    fake = FakeHub()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), routes(fake))
+    fake.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield fake
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def manifest(file: str = "net.safetensors") -> Manifest:
+    net = ComponentManifest(
+        "net", lambda: {"head.weight": (64, 64)}, (Layout("safetensors", file, SAME_NAMES, repo="acme/net"),)
+    )
+    vae = ComponentManifest("vae", lambda: {"w": (2,)}, (Layout("diffusers", "vae", SAME_NAMES, repo="acme/net"),))
+    return Manifest("net", (net, vae), "Apache-2.0")
+
+
+def test_pulls_files_and_folders_verifies_them_and_writes_down_what_it_pulled(hub: FakeHub, tmp_path: Path) -> None:
+    said: list[str] = []
+    record = pull(manifest(), tmp_path, Hub(hub.endpoint), said.append)
+    assert {file.file for file in record.files} == set(FILES)
+    assert record.files[0].digest == hashlib.sha256(WEIGHTS).hexdigest() and record.files[0].revision == COMMIT
+    assert said[0] == f"acme/net: net.safetensors, {len(WEIGHTS):,} bytes"
+    assert json.loads((tmp_path / "pulled.json").read_text())["licence"] == "Apache-2.0"
+    assert find(manifest().components[0], tmp_path).parameters == 64 * 64
+
+
+def test_what_is_there_and_whole_is_not_pulled_again(hub: FakeHub, tmp_path: Path) -> None:
+    pull(manifest(), tmp_path, Hub(hub.endpoint), lambda line: None)
+    hub.gets.clear()
+    (tmp_path / "net.safetensors").write_bytes(b"torn")
+    pull(manifest(), tmp_path, Hub(hub.endpoint), lambda line: None)
+    assert [name for name, _ in hub.gets] == ["net.safetensors"]
+    assert (tmp_path / "net.safetensors").read_bytes() == WEIGHTS
+
+
+def test_a_broken_download_goes_on_where_it_stopped(hub: FakeHub, tmp_path: Path) -> None:
+    digest = hashlib.sha256(WEIGHTS).hexdigest()
+    (tmp_path / f"net.safetensors.{digest[:16]}.part").write_bytes(WEIGHTS[:1000])
+    pull(manifest(), tmp_path, Hub(hub.endpoint), lambda line: None)
+    assert hub.gets[0] == ("net.safetensors", "bytes=1000-")
+    assert (tmp_path / "net.safetensors").read_bytes() == WEIGHTS
+    assert list(tmp_path.glob("*.part")) == []
+
+
+def test_a_damaged_file_is_deleted_and_said(hub: FakeHub, tmp_path: Path) -> None:
+    hub.stated["net.safetensors"] = WEIGHTS[:-1] + b"x"
+    with pytest.raises(PullError, match=r"acme/net: net\.safetensors arrived damaged"):
+        pull(manifest(), tmp_path, Hub(hub.endpoint), lambda line: None)
+    assert not (tmp_path / "net.safetensors").exists()
+
+
+def test_a_file_the_hub_does_not_have(hub: FakeHub, tmp_path: Path) -> None:
+    with pytest.raises(PullError, match=r"acme/net at 012345678901 has no 'other\.safetensors'"):
+        pull(manifest("other.safetensors"), tmp_path, Hub(hub.endpoint), lambda line: None)
+
+
+def test_no_hub_is_one_line(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(PullError, match=r"cannot pull acme/net: .*offline mode"):
+        pull(manifest(), tmp_path, Hub(hub.endpoint), lambda line: None)
+
+
+def test_a_component_that_is_published_nowhere(tmp_path: Path) -> None:
+    lonely = ComponentManifest("net", dict, (Layout("safetensors", "net.safetensors", SAME_NAMES),))
+    with pytest.raises(PullError, match="card 'net': component 'net' is published nowhere"):
+        pull(Manifest("net", (lonely,), "Apache-2.0"), tmp_path, Hub(), lambda line: None)
