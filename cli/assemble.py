@@ -1,10 +1,11 @@
-"""Builds a server from its options: device and engine, journal, rooms, edge; and takes it down in the reverse order.
+"""Builds a server from its options: worker, journal, rooms, edge; and takes it down in the reverse order.
 
 The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm and priced.
 """
 
 import asyncio
 import logging
+import shutil
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,13 +15,12 @@ from pathlib import Path
 from rich.console import Console
 
 from ..clock import SystemClock
-from ..engine.core import Engine
+from ..engine.remote import RemoteEngine, Serving, WorkerFailed
 from ..engine.spec import EngineSpec
+from ..engine.workers import Workers
 from ..models import catalog
-from ..models.contract.loaded import LoadedCard
 from ..models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from ..models.toy.card import ToySpec
-from ..models.weights import WeightsError
 from ..rtc.app import create_app
 from ..rtc.edge import EdgeSpec
 from ..rtc.serving import EdgeServer
@@ -47,6 +47,7 @@ class ServeSpec:
     port: int
     redis_url: str | None
     data_dir: Path
+    workers: int
     slots: int
     steps: int | None
     precision: str | None
@@ -61,9 +62,10 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     """Serve on `listener` until SIGINT or SIGTERM. Raises `UserFault` when it cannot start."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     console = Console(stderr=True)
-    loaded = _load(spec)
+    choice, asleep = _choice(spec), _empty(spec.data_dir / "asleep")
+    serving = Serving((spec.card,), choice, spec.toy, EngineSpec(slots=spec.slots), asleep, spec.checkpoint)
     clock = SystemClock()
-    engine = Engine((loaded,), clock, EngineSpec(slots=spec.slots))
+    engine = Workers(tuple(RemoteEngine(serving, clock) for _ in range(spec.workers)))
     async with AsyncExitStack() as stack:
         streams = await stack.enter_async_context(_streams(spec))
         stack.push_async_callback(engine.close)
@@ -74,17 +76,18 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
         edge = EdgeSpec(web_root=WEB_ROOT, loopback_only=spec.loopback, udp_ports=spec.udp_ports)
         app = create_app(rooms, engine, edge, clock)
         server = EdgeServer(app)
-        warming = asyncio.create_task(_warm_up(engine, server, listener, loaded, console))
+        warming = asyncio.create_task(_warm_up(engine, server, listener, console))
         await server.until_signal(listener)
         await warming
 
 
-async def _warm_up(
-    engine: Engine, server: EdgeServer, listener: socket.socket, loaded: LoadedCard, console: Console
-) -> None:
+async def _warm_up(engine: Workers, server: EdgeServer, listener: socket.socket, console: Console) -> None:
     """Make the engine ready, then print where to go; a fault here stops the server instead of leaving it deaf."""
     try:
         await engine.start()
+    except WorkerFailed as failed:
+        server.should_exit = True
+        raise UserFault(str(failed)) if failed.theirs else failed from None
     except BaseException:
         server.should_exit = True
         raise
@@ -92,22 +95,34 @@ async def _warm_up(
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     capacity = engine.capacity()[0]
     console.print(
-        f"[bold]{loaded.card.title}[/bold]: {capacity.sessions_max} sessions fit, "
+        f"[bold]{engine.cards()[0].title}[/bold]: {capacity.sessions_max} sessions fit, "
         f"{capacity.price_us / 1000:.1f} ms a chunk, {capacity.device}"
     )
     console.print(f"Open [bold cyan]http://{shown}:{port}/[/bold cyan] and drive. Ctrl-C stops the server.")
 
 
-def _load(spec: ServeSpec) -> LoadedCard:
+def _choice(spec: ServeSpec) -> RuntimeChoice | None:
+    """What the options ask for, checked before anything starts; None = the recipe's default."""
     try:
-        default = catalog.card(spec.card, spec.toy).recipe.default
-        choice = None
-        if spec.steps is not None or spec.precision is not None:
-            precision = default.precision if spec.precision is None else _precision(spec.precision)
-            choice = RuntimeChoice(default.sampler, spec.steps or default.steps, precision)
-        return catalog.load(spec.card, choice, spec.toy, spec.checkpoint)
-    except (catalog.UnknownCard, RecipeMismatch, WeightsError, ImportError) as error:
+        recipe = catalog.card(spec.card, spec.toy).recipe
+        if spec.steps is None and spec.precision is None:
+            return None
+        precision = recipe.default.precision if spec.precision is None else _precision(spec.precision)
+        choice = RuntimeChoice(recipe.default.sampler, spec.steps or recipe.default.steps, precision)
+        recipe.check(choice)
+    except (catalog.UnknownCard, RecipeMismatch) as error:
         raise UserFault(str(error)) from None
+    return choice
+
+
+def _empty(folder: Path) -> Path:
+    """A folder without what an earlier server left in it: no world outlives its server."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise UserFault(f"cannot use the data folder {folder}: {error.strerror}") from None
+    return folder
 
 
 def _precision(name: str) -> Precision:

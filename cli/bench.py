@@ -1,8 +1,10 @@
 """`worldroom bench`: measure a server of our own on this machine, as ratios side by side in one run."""
 
 import asyncio
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 
@@ -41,6 +43,28 @@ def bench(
         print_object(report)
     else:
         Console().print(run.table(report))
+
+
+@app.command("falsifier")
+def falsifier(
+    trace: Annotated[Path | None, typer.Option(help="Another duty cycle; default: the one in the package.")] = None,
+    max_rows: Annotated[int, typer.Option(min=1, max=16, help="Rows of one batch.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of draws between equals.")] = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Step-level scheduling against whole chunks, first come first served, on one trace in virtual time."""
+    from ..engine.duel.duty import DEFAULT, load
+    from ..engine.duel.verdict import falsify, table
+
+    try:
+        duty = load(trace or DEFAULT)
+    except (OSError, msgspec.DecodeError) as error:
+        raise fail(f"cannot read the duty cycle {trace}: {error}") from None
+    report = falsify(duty, max_rows, seed)
+    if as_json:
+        print_object(report)
+    else:
+        Console().print(table(report))
 
 
 @app.command("browser")

@@ -29,6 +29,7 @@ def serve(
         ),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the embedded journal and its spool.")] = None,
+    workers: Annotated[int, typer.Option(min=1, max=16, help="Worker processes, one per device.")] = 1,
     slots: Annotated[int, typer.Option(min=1, max=256, help="Sessions the cache slab has room for.")] = 4,
     steps: Annotated[
         int | None, typer.Option(help="Denoise steps per chunk; the card's recipe says which are allowed.")
@@ -54,6 +55,7 @@ def serve(
         port=port,
         redis_url=redis,
         data_dir=data or default_data_dir(),
+        workers=workers,
         slots=slots,
         steps=steps,
         precision=precision,

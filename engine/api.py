@@ -265,6 +265,38 @@ class Capacity(Message, frozen=True):
     faults: int = 0
 
 
+class Step(Message, frozen=True):
+    """One batch that ran on a device: who was in it, when the first of them queued, what it was priced at."""
+
+    device: str
+    card: str
+    kind: str
+    sessions: tuple[str, ...]
+    queued: float
+    started: float
+    seconds: float
+    price: float
+
+
+class SessionInfo(Message, frozen=True):
+    """One session as it stands. price and measured: device time of a chunk, predicted and of the last one.
+
+    `late`: chunks finished after their deadline; `late_us`: by how much the last one was.
+    """
+
+    session: str
+    card: str
+    latency_class: LatencyClass
+    phase: str
+    frames: int
+    chunks: int
+    late: int
+    late_us: int
+    price_us: int
+    measured_us: int
+    wait_us: int
+
+
 class Door(Protocol):
     """What the engine's user holds. All calls and all events happen on the caller's event loop."""
 
@@ -278,6 +310,12 @@ class Door(Protocol):
 
     def capacity(self) -> tuple[Capacity, ...]:
         """One entry per loaded card."""
+        ...
+
+    def sessions(self) -> tuple[SessionInfo, ...]: ...
+
+    def steps(self) -> tuple[Step, ...]:
+        """The last steps of the device, oldest first; bounded."""
         ...
 
     @property

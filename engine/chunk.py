@@ -27,11 +27,13 @@ class Chunk:
     latest_start: float
     steps: list[StepKey] = field(default_factory=list)
     first_step: float = math.inf
+    waited: float = 0.0
     step_seconds: float = 0.0
     decode_seconds: float = 0.0
 
-    def stepped(self, key: StepKey, ran: Ran) -> None:
+    def stepped(self, key: StepKey, ran: Ran, queued: float) -> None:
         self.steps.append(key)
+        self.waited += max(0.0, ran.started - queued)
         self.first_step = min(self.first_step, ran.started)
         if key.kind is StepKind.DECODE:
             self.decode_seconds += ran.seconds

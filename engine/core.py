@@ -7,7 +7,7 @@ Knows sessions by name only; their life is `live.py`.
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ..clock import Clock
@@ -19,13 +19,18 @@ from .costs import Costs
 from .dispatch import Dispatcher
 from .drive import Scope
 from .encode import H264Encoder
-from .live import Live, Phase
+from .live import Live
+from .past import Past
+from .phase import Phase
 from .pools import FeatureCache
 from .scheduler import Rules
 from .served import ServedCard
 from .shared import Shared
 from .spec import EngineSpec
+from .store import SnapshotFolder
+from .trail import Trail
 from .warmup import warm_up
+from .watched import Watched, info
 from .worker import Device, ThreadDevice
 
 
@@ -39,13 +44,17 @@ class Engine:
         spec: EngineSpec,
         device: Device | None = None,
         encoder: type[H264Encoder] = H264Encoder,
+        store: SnapshotFolder | None = None,
+        kept: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
     ) -> None:
         self._spec, self._clock = spec, clock
         self._device = device or ThreadDevice()
         self._costs = Costs()
         self._served = {loaded.card.name: ServedCard.with_slots(loaded, spec.slots) for loaded in cards}
         self._lives: dict[str, Live] = {}
+        self._watched: dict[str, Watched] = {}
         self._going: set[Live] = set()
+        self._coming: set[str] = set()
         self._waiting = WaitingList(spec.retry_after)
         self._commands: deque[api.Command] = deque()
         rules = Rules(max_rows=spec.max_rows, ageing=spec.ageing, seed=spec.seed)
@@ -53,7 +62,7 @@ class Engine:
         self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
         self._features = FeatureCache(spec.features_max, spec.feature_bytes_max)
         self._shared = Shared(
-            clock, spec, self._costs, self._dispatcher, self._features, encoder, self._encoders, Scope()
+            clock, spec, self._costs, self._dispatcher, self._features, encoder, self._encoders, Scope(), store, kept
         )
         self._serving: asyncio.Task[None] | None = None
         self._ready = False
@@ -62,6 +71,11 @@ class Engine:
     @property
     def ready(self) -> bool:
         return self._ready
+
+    @property
+    def busy(self) -> tuple[float, float]:
+        """Seconds the device has worked on its batch, and beyond how many it hangs."""
+        return self._dispatcher.busy
 
     async def start(self) -> None:
         """Allocate the slabs, warm up and price every card. Raises what a card's runtime raises."""
@@ -74,25 +88,44 @@ class Engine:
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         self._obey()
         no = self._refusal(command)
+        self._coming.add(command.session)
         while no is not None and self._going:
             await next(iter(self._going)).gone.wait()
             no = self._refusal(command)
+        if command.session not in self._coming:
+            no = No(api.RefusalReason.CONFLICT, "closed while it was opening")
+        self._coming.discard(command.session)
         if no is not None:
             place, wait = self._waiting.refused(command.session, self._clock.now())
             return api.Refused(command.session, no.reason, no.detail, place, wait)
         served = self._served[command.card]
-        live = Live(command, served, self._shared, events, self._gone)
-        self._lives[command.session] = live
-        self._waiting.admitted(command.session)
+        return await self._enter(
+            Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits), Live.start
+        )
+
+    async def revive(
+        self, past: Past, kept: bytes | None, events: Callable[[api.Event], None]
+    ) -> api.Opened | api.Refused:
+        """Take over a session that was admitted elsewhere: its world comes from a snapshot and its past."""
+        command = past.opening
+        served = self._served.get(command.card)
+        if served is None or command.session in self._lives:
+            return api.Refused(command.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
+        live = Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits)
+        return await self._enter(live, lambda live: live.revive(past, kept))
+
+    async def _enter(self, live: Live, start: Callable[[Live], Awaitable[None]]) -> api.Opened | api.Refused:
+        self._lives[live.session] = live
+        self._waiting.admitted(live.session)
         try:
-            await live.start()
+            await start(live)
         except BaseException:
             self._close(live)
             raise
         if live.phase is Phase.CLOSED:
-            return api.Refused(command.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
-        loaded = served.loaded
-        return api.Opened(command.session, served.info(), loaded.weights, live.steps, str(loaded.choice.precision))
+            return api.Refused(live.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
+        served, loaded = live.served, live.served.loaded
+        return api.Opened(live.session, served.info(), loaded.weights, live.steps, str(loaded.choice.precision))
 
     def post(self, command: api.Command) -> None:
         if not self._commands:
@@ -104,6 +137,21 @@ class Engine:
 
     def capacity(self) -> tuple[api.Capacity, ...]:
         return tuple(self._capacity(served) for served in self._served.values())
+
+    def sessions(self) -> tuple[api.SessionInfo, ...]:
+        return tuple(info(live, self._watched[live.session]) for live in self._lives.values())
+
+    def steps(self) -> tuple[api.Step, ...]:
+        return self._dispatcher.trail.all()
+
+    @property
+    def trail(self) -> Trail:
+        """The ring behind `steps`, for who follows it."""
+        return self._dispatcher.trail
+
+    def _watch(self, opening: api.Open, events: Callable[[api.Event], None]) -> Watched:
+        watched = self._watched[opening.session] = Watched(events)
+        return watched
 
     async def close(self) -> None:
         """Close every session and stop every thread; returns when all of it is gone."""
@@ -135,6 +183,8 @@ class Engine:
             command = self._commands.popleft()
             live = self._lives.get(command.session)
             if live is None:
+                if isinstance(command, api.Close):
+                    self._coming.discard(command.session)
                 continue
             if isinstance(command, api.Close):
                 self._close(live)
@@ -145,7 +195,7 @@ class Engine:
 
     def _close(self, live: Live) -> None:
         if self._lives.get(live.session) is live:
-            del self._lives[live.session]
+            del self._lives[live.session], self._watched[live.session]
             self._going.add(live)
             live.close()
 
@@ -176,13 +226,17 @@ class Engine:
             self._need(served, command.latency_class, command.steps or served.default_steps), self._room(served)
         )
 
+    def _fits(self, live: Live) -> bool:
+        need = self._need(live.served, live.latency_class, live.steps)
+        return refuse(need, self._room(live.served)) is None
+
     def _need(self, served: ServedCard, latency_class: api.LatencyClass, steps: int) -> Need:
         price = served.chunk_price(steps)
         return Need(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
 
     def _room(self, served: ServedCard) -> Room:
         return Room(
-            share_used=sum(self._share(live) for live in self._lives.values()),
+            share_used=sum(self._share(live) for live in self._lives.values() if not live.asleep),
             share_cap=self._spec.share_cap,
             slots_used=served.pool.taken,
             slots=served.pool.slots,
@@ -201,7 +255,7 @@ class Engine:
             device=self._device.name,
             sessions=len(mine),
             sessions_max=self._sessions_max(served),
-            share_used=sum((self._share(live) for live in mine), 0.0),
+            share_used=sum((self._share(live) for live in mine if not live.asleep), 0.0),
             share_max=self._spec.share_cap,
             price_us=round(served.chunk_price(served.default_steps) * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,

@@ -70,6 +70,12 @@ class Costs:
         measured, estimate = self._nearest(key, rows)
         return estimate.conservative * max(1.0, rows / measured)
 
+    def price_or(self, key: StepKey, rows: int, unknown: float) -> float:
+        try:
+            return self.price(key, rows)
+        except UnknownPrice:
+            return unknown
+
     def mean(self, key: StepKey, rows: int) -> float:
         measured, estimate = self._nearest(key, rows)
         return estimate.mean * max(1.0, rows / measured)

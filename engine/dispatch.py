@@ -15,10 +15,16 @@ from typing import Any
 from ..clock import Clock
 from ..models.contract.cache import CacheView
 from ..models.contract.loaded import LoadedCard
+from .api import Step
 from .costs import Costs
 from .drive import Scope, Superseded
 from .scheduler import Rules, Run, Ticket, choose
-from .worker import Batch, Device
+from .trail import Trail
+from .worker import Batch, Device, RowFault
+
+PATIENCE = 0.6
+PATIENCE_PRICES = 10
+"""A batch that runs longer than both, in seconds and in its own price, is not slow: it hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,13 @@ class Dispatcher:
         self._queue: dict[int, _Waiting] = {}
         self._numbers = itertools.count()
         self._changed = asyncio.Event()
+        self._since, self._patience = math.inf, 0.0
+        self.trail = Trail()
+
+    @property
+    def busy(self) -> tuple[float, float]:
+        """Seconds the device has worked on its batch, and beyond how many it hangs."""
+        return max(0.0, self._clock.now() - self._since), self._patience
 
     @property
     def depth(self) -> int:
@@ -100,7 +113,8 @@ class Dispatcher:
         first = batch[0]
         rows = tuple(waiting.job.row for waiting in batch)
         views = tuple(waiting.job.view for waiting in batch)
-        started = self._clock.now()
+        self._since = started = self._clock.now()
+        self._patience = max(PATIENCE, PATIENCE_PRICES * self._costs.price_or(first.ticket.key, len(batch), math.inf))
         try:
             results = await self._device.run(Batch(first.job.loaded, first.ticket.key.kind, rows, views))
         except Exception as problem:
@@ -108,11 +122,33 @@ class Dispatcher:
                 if not waiting.answer.done():
                     waiting.answer.set_exception(problem)
             return
+        finally:
+            self._since = math.inf
         seconds = self._clock.now() - started
+        self._note(batch, started, seconds)
         self._costs.observe(first.ticket.key, len(batch), seconds)
         for waiting, result in zip(batch, results, strict=True):
-            if not waiting.answer.done():
+            if waiting.answer.done():
+                continue
+            if isinstance(result, RowFault):
+                waiting.answer.set_exception(result.problem)
+            else:
                 waiting.answer.set_result(Ran(result, started, seconds))
+
+    def _note(self, batch: list[_Waiting], started: float, seconds: float) -> None:
+        key = batch[0].ticket.key
+        self.trail.add(
+            Step(
+                device=self._device.name,
+                card=key.card,
+                kind=key.kind,
+                sessions=tuple(waiting.ticket.session for waiting in batch),
+                queued=min(waiting.ticket.queued for waiting in batch),
+                started=started,
+                seconds=seconds,
+                price=self._costs.price_or(key, len(batch), 0.0),
+            )
+        )
 
     async def _sleep(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -1,7 +1,5 @@
 """One session inside the engine: asks for conditions just in time, drives the chunk, hands its frames to the show.
 
-    WAITING --timer--> DUE --Begin--> RUNNING --boundary--> WAITING     (PAUSED asks for nothing, CLOSED holds nothing)
-
 Knows neither other sessions nor viewers. Every way a chunk can end (done, cancelled, fault) comes back through `_over`.
 """
 
@@ -9,34 +7,28 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Any
 
-from ..models.contract.cache import CacheView
-from ..models.contract.loop import Ask, Outcome, WorkPlan
+from ..models.contract.loop import Outcome
 from . import api
+from .checkpoint import Checkpoints
 from .chunk import Chunk
-from .dispatch import Job
 from .drive import BadFrames, Scope, Superseded, drive_chunk
+from .past import Past
+from .phase import Phase
 from .playout import Margin, Playout
 from .pools import UnknownFeature
 from .prompts import Prompts
-from .scheduler import Ticket
 from .served import ServedCard
 from .shared import Shared
 from .show import Show
+from .sleep import Sleep
+from .ticketing import Ticketing
+from .world import World
 
 log = logging.getLogger(__name__)
 
 FAULTS_IN_A_ROW = 2
-
-
-class Phase(StrEnum):
-    WAITING = "waiting"
-    DUE = "due"
-    RUNNING = "running"
-    PAUSED = "paused"
-    CLOSED = "closed"
 
 
 class Live:
@@ -49,17 +41,15 @@ class Live:
         shared: Shared,
         emit: Callable[[api.Event], None],
         released: "Callable[[Live], None]",
+        fits: "Callable[[Live], bool]",
     ) -> None:
         card, spec, now = served.loaded.card, shared.spec, shared.clock.now()
         self.session, self.latency_class = opening.session, opening.latency_class
-        self.steps = opening.steps or served.default_steps
+        self.world = World(served, opening)
+        self.steps = self.world.steps
         self.served = served
         self.gone = asyncio.Event()
         self._shared, self._events, self._released = shared, emit, released
-        self._seed, self._branch = opening.seed, opening.branch
-        self._restart_seed: int | None = None
-        self._slot = served.pool.acquire()
-        self._writes = served.writes(self._slot)
         self._scope = Scope(shared.scope)
         self._margin = Margin(spec.margin_low, spec.margin_high)
         self._playout = Playout(card.frame.fps, card.frame.per_chunk, now)
@@ -74,11 +64,13 @@ class Live:
             lambda problem: self._fault("encode_failed", repr(problem), halt=True),
         )
         self._prompts = Prompts(self.session, served, shared, self._scope, self._emit)
+        self._checkpoints = Checkpoints(self.world, shared, self._scope, self._prompts)
+        self._ticketing = Ticketing(self.world, shared, self.latency_class, lambda: self._show.lead)
+        self._sleep = Sleep(
+            opening, self.world, shared, self._scope, self._prompts, self._ticketing.execute, lambda: fits(self)
+        )
         self.phase = Phase.PAUSED
-        self._paused = False
-        self._epoch = 0
-        self._number = 0
-        self._carry: Any = None
+        self._paused, self._epoch = False, 0
         self._chunk: Chunk | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -91,6 +83,11 @@ class Live:
         if self.phase is Phase.WAITING and self.latency_class is api.LatencyClass.INTERACTIVE:
             return self._due
         return math.inf
+
+    @property
+    def asleep(self) -> bool:
+        """It holds no slot and no share of the device."""
+        return not self.world.slotted
 
     @property
     def frames_dropped(self) -> int:
@@ -108,6 +105,16 @@ class Live:
         if self.phase is not Phase.CLOSED:
             self._playout.restart(self._shared.clock.now(), self._lead)
             self._arm()
+
+    async def revive(self, past: Past, kept: bytes | None) -> None:
+        """`start` for a session that lived elsewhere. A past that cannot be made again is a fatal fault."""
+        frame, shared = self.served.loaded.card.frame, self._shared
+        self.phase = Phase.ASLEEP
+        self._paused, self._epoch = past.paused, past.epoch
+        self._sleep.hold(past, kept)
+        await self._show.open(lambda: shared.encoder(frame, past.kbps or shared.spec.kbps, shared.spec.kbps_max))
+        if self.phase is not Phase.CLOSED and not (self.asleep and self._paused):
+            self._task = asyncio.get_running_loop().create_task(self._wake())
 
     def obey(self, command: api.Command) -> None:
         if self.phase is Phase.CLOSED:
@@ -143,7 +150,7 @@ class Live:
 
     def _begin(self, command: api.Begin) -> None:
         conditions = command.conditions
-        if self.phase is not Phase.DUE or command.chunk != self._number or conditions.epoch < self._epoch:
+        if self.phase is not Phase.DUE or command.chunk != self.world.number or conditions.epoch < self._epoch:
             self._emit(api.ChunkCancelled(self.session, command.chunk, conditions.epoch))
             if self.phase is Phase.DUE:
                 self._arm_at(self._shared.clock.now() + self._playout.interval)
@@ -154,7 +161,7 @@ class Live:
         self.phase = Phase.RUNNING
         deadline = self._playout.next
         latest_start = deadline - self._show.lead - self.served.chunk_price(self.steps)
-        self._chunk = Chunk(self._number, conditions, Scope(self._scope), now, deadline, latest_start)
+        self._chunk = Chunk(self.world.number, conditions, Scope(self._scope), now, deadline, latest_start)
         self._task = asyncio.get_running_loop().create_task(self._run(self._chunk))
 
     def _supersede(self, command: api.Supersede) -> None:
@@ -162,20 +169,29 @@ class Live:
         if self._show.drop_before(self._epoch):
             self._playout.restart(self._shared.clock.now(), self._lead, self._show.last_shown)
         if command.restart:
-            self._restart_seed = command.seed
+            self.world.restart(command.epoch, command.seed)
         if self._chunk is not None and self._chunk.conditions.epoch < self._epoch:
             self._chunk.scope.cancel()
             self._shared.dispatcher.withdraw()
-        if self.phase is not Phase.RUNNING:
-            self._forget_world()
+        if self.phase not in (Phase.RUNNING, Phase.ASLEEP):
+            self.world.forget()
         if self.phase is Phase.WAITING:
             self._arm()
 
     def _pause(self) -> None:
         self._paused = True
         if self.phase in (Phase.WAITING, Phase.DUE):
-            self._stop_timer()
-            self.phase = Phase.PAUSED
+            self._stand_still()
+
+    def _stand_still(self) -> None:
+        self._stop_timer()
+        self.phase = Phase.PAUSED
+        self._timer = asyncio.get_running_loop().call_later(self._shared.spec.sleep_after, self._doze)
+
+    def _doze(self) -> None:
+        if self.phase is Phase.PAUSED and self._task is None:
+            self.phase = Phase.ASLEEP
+            self._task = asyncio.get_running_loop().create_task(self._fall_asleep())
 
     def _resume(self) -> None:
         self._paused = False
@@ -183,17 +199,19 @@ class Live:
         if self.phase is Phase.PAUSED:
             self._playout.restart(self._shared.clock.now(), self._lead)
             self._arm()
+        elif self.phase is Phase.ASLEEP and self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._wake())
 
     # ---- asking ----------------------------------------------------------------------------------------------------
 
     @property
     def _lead(self) -> float:
         """From conditions to the first frame's playout time."""
-        return self.served.chunk_price(self.steps) + self._show.lead + self._margin.value
+        return self.served.chunk_price(self.steps) + self._show.lead + self._margin.value + self.served.allowance.value
 
     def _arm(self) -> None:
         if self._paused:
-            self.phase = Phase.PAUSED
+            self._stand_still()
             return
         ahead = self.latency_class is not api.LatencyClass.INTERACTIVE
         self._arm_at(self._playout.due(self._lead, self._show.lead, ahead))
@@ -208,7 +226,7 @@ class Live:
     def _ask(self) -> None:
         self.phase = Phase.DUE
         self._shared.dispatcher.nudge()
-        self._emit(api.ChunkDue(self.session, self._number, self._playout.next))
+        self._emit(api.ChunkDue(self.session, self.world.number, self._playout.next))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -220,12 +238,12 @@ class Live:
         """Drive one chunk; whatever happens to it ends here."""
         frame = self.served.loaded.card.frame
         try:
-            ask = self._ask_of(chunk)
+            ask = self.world.ask(chunk.conditions, self._shared.features)
             outcome = await drive_chunk(
                 self.served.loaded.loop,
                 ask,
-                self._writes,
-                lambda plan, view: self._execute(chunk, plan, view),
+                self.world.writes,
+                lambda plan, view: self._ticketing.execute(chunk, plan, view),
                 chunk.scope,
                 frame,
             )
@@ -243,49 +261,41 @@ class Live:
             self._finish(chunk, outcome)
         await self._over()
 
-    def _ask_of(self, chunk: Chunk) -> Ask[Any]:
-        conditions = chunk.conditions
-        return Ask(
-            seed=self._seed,
-            branch=self._branch,
-            chunk=chunk.number,
-            steps=self.steps,
-            conditions=conditions,
-            features=tuple((self._shared.features.get(share.key), share.weight) for share in conditions.prompts),
-            carry=self._carry,
-            committed=self.served.pool.count(self._slot),
-        )
+    async def _fall_asleep(self) -> None:
+        if not await self._sleep.fall() or self.phase is Phase.CLOSED:
+            await self._over()
+            return
+        self._task = None
+        if not self._paused:
+            self._resume()
 
-    async def _execute(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
-        shared, key = self._shared, self.served.step_key(plan)
-        ticket = Ticket(
-            number=shared.dispatcher.number(),
-            session=self.session,
-            key=key,
-            latency_class=self.latency_class,
-            queued=shared.clock.now(),
-            latest_start=chunk.latest_start,
-            deadline=chunk.deadline - self._show.lead,
-            remaining=self.served.remaining(shared.costs, self.steps, len(chunk.steps), key),
-        )
-        ran = await shared.dispatcher.submit(ticket, Job(self.served.loaded, plan.row, view, chunk.scope))
-        chunk.stepped(key, ran)
-        return ran.result
+    async def _wake(self) -> None:
+        """Be again what was held in sleep, here or by a worker that ended."""
+        try:
+            past = await self._sleep.wake()
+        except Superseded:
+            pass
+        except Exception as problem:
+            log.exception("session %s cannot be made again", self.session)
+            self._fault("lost", f"{type(problem).__name__}: {problem}", halt=True)
+        else:
+            self._show.go_on(past.frame, past.pts, past.at, self.world.picture, self.world.number - 1, self._epoch)
+            self._playout.restart(self._shared.clock.now(), self._lead)
+        await self._over()
 
     def _finish(self, chunk: Chunk, outcome: Outcome[Any]) -> None:
         now, counters = self._shared.clock.now(), self.served.counters
-        self._carry = outcome.carry
-        self._number += 1
+        self.world.advanced(outcome)
         self._faults = 0
         self.served.finished(self.steps, chunk.steps, chunk.device_seconds)
         late, ready = max(0.0, now - chunk.deadline), now + self._show.lead
         counters.chunks_done += 1
         counters.chunks_late += late > 0
         self._margin.finished(ready > chunk.deadline)
+        self.served.allowance.finished(ready - chunk.deadline, chunk.waited)
         epoch, late_us = chunk.conditions.epoch, round(late * 1e6)
         self._emit(api.ChunkDone(self.session, chunk.number, epoch, outcome.digest, late_us, chunk.timings()))
-        frames_FHWC = outcome.frames_FHWC
-        self._show.push(chunk.shots(frames_FHWC, self._playout.place(ready, len(frames_FHWC))))
+        self._show.push(chunk.shots(outcome.frames_FHWC, self._playout.place(ready, len(outcome.frames_FHWC))))
 
     async def _over(self) -> None:
         """A boundary between chunks: nothing of this session is on the device."""
@@ -294,15 +304,9 @@ class Live:
             await self._release()
             return
         self._task = None
-        self._forget_world()
+        self.world.forget()
         self._arm()
-
-    def _forget_world(self) -> None:
-        """Carry out a restart that was asked for; only at a boundary."""
-        if self._restart_seed is not None:
-            self._seed, self._restart_seed = self._restart_seed, None
-            self._carry = None
-            self.served.pool.reset(self._slot)
+        self._checkpoints.boundary(self._due)
 
     def _fault(self, code: str, detail: str, halt: bool = False) -> None:
         self._faults += 1
@@ -315,7 +319,9 @@ class Live:
     async def _release(self) -> None:
         await self._show.close()
         await self._prompts.close()
-        self.served.pool.free(self._slot)
+        self._sleep.stir()
+        await self._checkpoints.close()
+        self.world.leave_slot()
         self._released(self)
         self.gone.set()
 

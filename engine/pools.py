@@ -107,6 +107,15 @@ class SlabPool:
         held = self._slot(slot)
         held.staged, held.rebuilt = False, 0
 
+    def untouched(self, slot: int, noted: tuple[int, ...], count: int) -> bool:
+        """Whether the entries that were committed when `count` was read still hold the same chunks."""
+        held = self._slot(slot)
+        return held.count - count in (0, 1) and set(noted) <= set(held.committed)
+
+    def restore(self, slot: int, count: int) -> None:
+        """Entries 0, 1, .. hold what a window keeps of `count` chunks, in the order of `view`."""
+        self._taken[slot] = _Slot(committed=tuple(range(min(count, self.spec.window))), count=count)
+
     def reset(self, slot: int) -> None:
         self.rollback(slot)
         self._taken[slot] = _Slot()

@@ -49,6 +49,23 @@ class Prompts:
             self._waiting.add(task)
             task.add_done_callback(self._waiting.discard)
 
+    async def learn(self, text: str) -> None:
+        """Hold a prompt without telling anybody; raises what encoding raises."""
+        key = self._served.prompt_key(text)
+        if not self._hold_known(key):
+            self.put(key, await self._run(text))
+
+    def held(self) -> tuple[tuple[str, object], ...]:
+        """Keys and features, oldest first."""
+        return tuple((key, self._shared.features.get(key)) for key in self._held)
+
+    def put(self, key: str, feature: object) -> None:
+        """Hold a feature that was computed here or elsewhere; raises `PoolFull`."""
+        if not self._hold_known(key):
+            self._shared.features.put(key, feature, size_of(feature))
+            self._held.append(key)
+            self._trim()
+
     async def close(self) -> None:
         if self._waiting:
             await asyncio.wait(self._waiting)
@@ -57,6 +74,18 @@ class Prompts:
         self._held.clear()
 
     async def _compute(self, command: api.EncodePrompt, key: str) -> None:
+        try:
+            self.put(key, await self._run(command.text))
+        except Superseded:
+            return
+        except PoolFull as problem:
+            self._fault("features_full", str(problem), command.version)
+        except Exception as problem:
+            self._fault("prompt_failed", type(problem).__name__, command.version)
+        else:
+            self._emit(api.PromptEncoded(self._session, command.version, key))
+
+    async def _run(self, text: str) -> object:
         shared, step = self._shared, self._served.prompt_step()
         now, price = shared.clock.now(), shared.costs.price(step, 1)
         ticket = Ticket(
@@ -69,20 +98,9 @@ class Prompts:
             deadline=now + WITHIN,
             remaining=price,
         )
-        try:
-            ran = await shared.dispatcher.submit(ticket, Job(self._served.loaded, command.text, None, self._scope))
-            if not self._hold_known(key):
-                shared.features.put(key, ran.result, size_of(ran.result))
-                self._held.append(key)
-                self._trim()
-        except Superseded:
-            return
-        except PoolFull as problem:
-            self._fault("features_full", str(problem), command.version)
-        except Exception as problem:
-            self._fault("prompt_failed", type(problem).__name__, command.version)
-        else:
-            self._emit(api.PromptEncoded(self._session, command.version, key))
+        ran = await shared.dispatcher.submit(ticket, Job(self._served.loaded, text, None, self._scope))
+        feature: object = ran.result
+        return feature
 
     def _hold_known(self, key: str) -> bool:
         """True when the feature is there; this session then holds it, once, as its most recent one."""

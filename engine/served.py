@@ -10,6 +10,7 @@ from ..models.contract.loop import StepKind, WorkPlan
 from .api import CardInfo, ControlInfo
 from .costs import Costs, Estimate, StepKey
 from .drive import NoCache, Writes
+from .playout import Allowance
 from .pools import SlabPool, SlotWrites, content_of, digest_of
 
 _NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
@@ -37,6 +38,7 @@ class ServedCard:
     chunks: dict[int, Estimate] = field(default_factory=dict)
     encoding: Estimate = field(default_factory=Estimate)
     counters: Counters = field(default_factory=Counters)
+    allowance: Allowance = field(default_factory=Allowance)
 
     @classmethod
     def with_slots(cls, loaded: LoadedCard, slots: int) -> "ServedCard":
@@ -58,6 +60,9 @@ class ServedCard:
 
     def prompt_step(self) -> StepKey:
         return StepKey(self.loaded.card.name, StepKind.PROMPT_ENCODE, (), self.loaded.choice.precision)
+
+    def cache_step(self) -> StepKey:
+        return StepKey(self.loaded.card.name, StepKind.CACHE_IO, (), self.loaded.choice.precision)
 
     def prompt_key(self, text: str) -> str:
         card = self.loaded.card

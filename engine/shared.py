@@ -1,5 +1,6 @@
 """What all sessions of one engine share: clock, prices, the queue of the device, features and encoder threads."""
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -10,11 +11,15 @@ from .drive import Scope
 from .encode import H264Encoder
 from .pools import FeatureCache
 from .spec import EngineSpec
+from .store import SnapshotFolder
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree."""
+    """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree.
+
+    `store` keeps checkpoints, None = nobody wants any; `kept(session, chunk, epoch)` hears of every one.
+    """
 
     clock: Clock
     spec: EngineSpec
@@ -24,3 +29,5 @@ class Shared:
     encoder: type[H264Encoder]
     encoders: Executor
     scope: Scope
+    store: SnapshotFolder | None
+    kept: Callable[[str, int, int], None]

@@ -22,7 +22,7 @@ from ..models.contract.card import FrameSpec
 from .api import Frame, Timings
 from .costs import Estimate
 from .encode import Encoded, H264Encoder, KeyGate
-from .playout import Playout
+from .playout import TICKS, Playout
 
 DUE_MAX = 2
 
@@ -106,6 +106,20 @@ class Show:
         self.superseded += dropped
         self._raw = deque(kept)
         return dropped > 0
+
+    def go_on(
+        self, frame: int, pts: int, at: float, picture: npt.NDArray[np.uint8] | None, chunk: int, epoch: int
+    ) -> None:
+        """Continue a show that began elsewhere: its next frame is `frame`, and its last one had `pts`, shown at `at`.
+
+        `picture`: what stands on the screens, for who joins.
+        """
+        if frame > self._frames:
+            self._frames, self._last_pts, self._last_at = frame, pts, at
+            self._playout.origin = at - pts / TICKS
+        if picture is not None and self._last is None:
+            still = Timings(wait_us=0, step_us=0, decode_us=0, encode_us=0)
+            self._last = Shot(picture, at, chunk, epoch, 0, 0, (), at, still)
 
     def request_key(self, joined: bool) -> None:
         self._gate.request(joined, self._clock.now())

@@ -9,7 +9,9 @@ class EngineSpec:
 
     `max_rows`: rows of one batch. `ageing`: seconds after which background work competes with everyone. `margin_*`:
     bounds of the safety before a deadline, in seconds. `kbps`: video rate to start with; `kbps_max` is the ceiling of
-    `SetBitrate`. `seed` draws between equals.
+    `SetBitrate`. `sleep_after`: seconds after which a paused session gives its slot back; `retire_after` as many more
+    it goes from memory to disk, if there is one. `checkpoint_*`: a world is written down after so many seconds or
+    chunks. `seed` draws between equals.
     """
 
     slots: int = 4
@@ -25,6 +27,10 @@ class EngineSpec:
     encoder_threads: int = 2
     features_max: int = 256
     feature_bytes_max: int = 64 << 20
+    sleep_after: float = 20.0
+    retire_after: float = 120.0
+    checkpoint_seconds: float = 0.5
+    checkpoint_chunks: int = 24
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 
 from ..models.contract.cache import CacheView
 from ..models.contract.conditions import Conditions, PromptShare
-from ..models.contract.loop import Ask, Outcome, WorkPlan
+from ..models.contract.loop import Ask, Outcome, StepKind, WorkPlan
 from . import api
+from .cacheio import ReadEntries
 from .costs import StepKey
 from .dispatch import Job, Ran
 from .drive import drive_chunk
@@ -41,6 +42,8 @@ async def warm_up(served: ServedCard, shared: Shared, device: Device) -> None:
         await _price_batches(served, shared, device, key, rows=2)
     for key in _unrehearsed(served, shared):
         await _price_batches(served, shared, device, key, rows=1)
+    if served.loaded.slab is not None:
+        await _price_cache_io(served, shared, device)
     await _warm_encoder(served, shared, first)
 
 
@@ -121,6 +124,21 @@ async def _price_batches(served: ServedCard, shared: Shared, device: Device, key
             if attempt:
                 shared.costs.observe(key, rows, shared.clock.now() - started)
         rows *= 2
+
+
+async def _price_cache_io(served: ServedCard, shared: Shared, device: Device) -> None:
+    """Measure reading a full window, as a checkpoint does."""
+    slot = served.pool.acquire()
+    row = ReadEntries(slot, tuple(range(served.pool.spec.window)))
+    batch = Batch(served.loaded, StepKind.CACHE_IO, (row,), (None,))
+    try:
+        for attempt in range(BATCHES + 1):
+            started = shared.clock.now()
+            await device.run(batch)
+            if attempt:
+                shared.costs.observe(served.cache_step(), 1, shared.clock.now() - started)
+    finally:
+        served.pool.free(slot)
 
 
 async def _warm_encoder(served: ServedCard, shared: Shared, outcome: Outcome[Any]) -> None:

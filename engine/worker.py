@@ -1,21 +1,20 @@
 """The device: one thread that executes batches for all cards. Knows no sessions and no deadlines.
 
 `Device` is what the dispatcher needs; tests hand in a fake one that takes virtual time. The only module of the engine
-that knows a tensor library, and only to keep it on one thread and to weigh features.
+that knows a tensor library, and only to keep it on one thread where a card has loaded it.
 """
 
 import asyncio
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
-
-import numpy as np
-import torch
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..models.contract.cache import CacheView
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind
+from .cacheio import transfer
 
 T = TypeVar("T")
 
@@ -34,15 +33,40 @@ class ShortBatch(RuntimeError):
     """A runtime returned another number of results than it was given rows."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowFault:
+    """Instead of a result: this row of a batch failed, the others did not."""
+
+    problem: Exception
+
+
 def execute(batch: Batch) -> list[Any]:
-    """Run one batch on the calling thread."""
+    """Run one batch on the calling thread. When a batch fails its rows run one by one, so each answers for itself.
+
+    A row may run twice: it only reads what is committed and writes its own staged entry.
+    """
     runtime = batch.loaded.runtime
     if batch.kind is StepKind.PROMPT_ENCODE:
         return [runtime.encode_prompt(text) for text in batch.rows]
-    results = runtime.execute(batch.kind, batch.rows, batch.views)
+    if batch.kind is StepKind.CACHE_IO:
+        return [transfer(batch.loaded.slab, row) for row in batch.rows]
+    try:
+        results = runtime.execute(batch.kind, batch.rows, batch.views)
+    except Exception:
+        if len(batch.rows) == 1:
+            raise
+        return [_alone(batch, index) for index in range(len(batch.rows))]
     if len(results) != len(batch.rows):
         raise ShortBatch(f"{batch.kind} of '{batch.loaded.card.name}': {len(batch.rows)} rows, {len(results)} results")
     return list(results)
+
+
+def _alone(batch: Batch, index: int) -> Any:
+    alone = Batch(batch.loaded, batch.kind, batch.rows[index : index + 1], batch.views[index : index + 1])
+    try:
+        return execute(alone)[0]
+    except Exception as problem:
+        return RowFault(problem)
 
 
 class Device(Protocol):
@@ -62,9 +86,7 @@ class ThreadDevice:
     """This machine's CPU on one thread of its own."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(
-            1, thread_name_prefix="device", initializer=torch.set_num_threads, initargs=(1,)
-        )
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="device", initializer=_on_one_thread)
 
     @property
     def name(self) -> str:
@@ -83,12 +105,26 @@ class ThreadDevice:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
+def _on_one_thread() -> None:
+    """Cards are loaded before the device's first step: what no card has imported, a worker does without."""
+    if "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(1)
+
+
+@runtime_checkable
+class Weighed(Protocol):
+    """A tensor or an array."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
 def size_of(feature: object) -> int:
     """Bytes a cached feature holds; 0 for what is neither a tensor nor an array (or a sequence of them)."""
     match feature:
-        case torch.Tensor():
-            return feature.element_size() * feature.nelement()
-        case np.ndarray():
+        case Weighed():
             return feature.nbytes
         case list() | tuple():
             return sum(size_of(part) for part in feature)

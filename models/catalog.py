@@ -19,7 +19,7 @@ from .family import Family
 from .matrix_game.family import FAMILY as MATRIX_GAME
 from .parity.ladder import Trial
 from .toy.card import ToySpec, toy_card
-from .toy.loop import ToyLoop
+from .toy.loop import ToyCarry, ToyLoop
 from .toy.parity import toy_trials
 from .toy.runtime import ToyRuntime
 from .wan.family import FAMILY as WAN
@@ -46,7 +46,8 @@ class _Entry:
 
 
 def _load_toy(made: ModelCard, choice: RuntimeChoice | None, toy: ToySpec) -> LoadedCard:
-    return LoadedCard(made, choice or made.recipe.default, "none", ToyLoop(toy), ToyRuntime(toy, time.sleep))
+    runtime = ToyRuntime(toy, time.sleep)
+    return LoadedCard(made, choice or made.recipe.default, "none", ToyLoop(toy), runtime, ToyCarry, runtime)
 
 
 def _load_drive(_made: ModelCard, choice: RuntimeChoice | None, _toy: ToySpec) -> LoadedCard:

@@ -22,6 +22,7 @@ from .ice import PortsExhausted
 from .metrics import CONTENT_TYPE, exposition
 from .names import fresh_room
 from .seats import Entrance
+from .trace import chrome_trace
 from .wire import BODY_BYTES_MAX, ApiError, Refusal, WireError, decode_body, valid_room
 
 log = logging.getLogger(__name__)
@@ -153,6 +154,15 @@ def _add_lists(app: FastAPI, edge: Edge, rooms: Entrance, door: Door) -> None:
     @app.get("/v1/capacity")
     async def capacity() -> Response:
         return _json(door.capacity())
+
+    @app.get("/v1/sessions")
+    async def sessions() -> Response:
+        return _json(door.sessions())
+
+    @app.get("/v1/trace")
+    async def trace() -> Response:
+        """Opens in ui.perfetto.dev or chrome://tracing."""
+        return _json(chrome_trace(door.steps()))
 
     @app.get("/v1/rooms")
     async def listed() -> Response:

@@ -1,11 +1,23 @@
 """A card made ready on a device: what `models/catalog.py` hands to the engine."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+import msgspec
 
 from .card import ModelCard
 from .loop import Loop, Runtime
 from .recipe import RuntimeChoice
+
+
+class Slab(Protocol):
+    """A runtime's cache as bytes, for snapshots. Called on the device's thread only, between steps."""
+
+    def read_entry(self, slot: int, entry: int) -> bytes: ...
+
+    def write_entry(self, slot: int, entry: int, data: bytes) -> None:
+        """Raises ValueError on data of another length than `read_entry` gives."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +25,7 @@ class LoadedCard:
     """The (recipe, runtime) pair: `choice` has passed `card.recipe.check`, `weights` is a digest of the weight files.
 
     Row, result, state and carry types are the family's own; the engine only passes them on.
+    `carry` and `slab` make its worlds portable: without them a session can only be remade from its beginning.
     """
 
     card: ModelCard
@@ -20,3 +33,5 @@ class LoadedCard:
     weights: str
     loop: Loop[Any, Any, Any, Any]
     runtime: Runtime[Any, Any]
+    carry: type[msgspec.Struct] | None = None
+    slab: Slab | None = None

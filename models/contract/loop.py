@@ -23,7 +23,10 @@ from .conditions import Conditions
 
 
 class StepKind(StrEnum):
-    """The smallest schedulable actions; indivisible."""
+    """The smallest schedulable actions; indivisible.
+
+    `cache_io` is the engine's own: cache entries to and from bytes.
+    """
 
     PROMPT_ENCODE = "prompt_encode"
     ENCODE = "encode"
@@ -32,6 +35,7 @@ class StepKind(StrEnum):
     COMMIT = "commit"
     COMMIT_DENOISE = "commit_denoise"
     DECODE = "decode"
+    CACHE_IO = "cache_io"
 
 
 class Commit(StrEnum):

@@ -7,7 +7,7 @@ from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..weights import digest
 from .card import RECIPE, drive_card
-from .loop import DriveLoop
+from .loop import DriveCarry, DriveLoop
 from .openings import load_openings
 from .runtime import DriveRuntime, load_networks, native_precision
 from .text import load_text
@@ -23,4 +23,4 @@ def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     text = load_text(folder / "text.safetensors")
     runtime = DriveRuntime(transformer, autoencoder, text.look, chosen.precision)
     files = [folder / component.file for component in card.components]
-    return LoadedCard(card, chosen, digest(files), DriveLoop(openings), runtime)
+    return LoadedCard(card, chosen, digest(files), DriveLoop(openings), runtime, DriveCarry, runtime)

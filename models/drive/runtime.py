@@ -122,6 +122,20 @@ class DriveRuntime:
         full = tuple(range(sizes.WINDOW))
         return [(row, CacheView(slot, full, sizes.WINDOW)) for slot in range(count)]
 
+    def read_entry(self, slot: int, entry: int) -> bytes:
+        """K, then V, as they lie in the slab."""
+        kv = torch.stack([self._k[slot, :, :, :, entry], self._v[slot, :, :, :, entry]])
+        return kv.view(torch.uint8).numpy().tobytes()
+
+    def write_entry(self, slot: int, entry: int, data: bytes) -> None:
+        k, v = self._k[slot, :, :, :, entry], self._v[slot, :, :, :, entry]
+        expected = 2 * k.numel() * k.element_size()
+        if len(data) != expected:
+            raise ValueError(f"a cache entry of drive has {expected} bytes, got {len(data)}")
+        both = torch.frombuffer(bytearray(data), dtype=self._dtype).view(2, *k.shape)
+        k.copy_(both[0])
+        v.copy_(both[1])
+
     def _slab(self, slots: int) -> Tensor:
         s = SHAPE
         return torch.zeros((slots, s.temporal, s.tokens, s.heads, s.entries, s.head_width), dtype=self._dtype)

@@ -103,7 +103,8 @@ def _array(body: _ArrayBody, allowed: tuple[str, ...]) -> "np.ndarray[Any, Any]"
 
 
 def _array_in(kind: Any, value: object) -> object:
-    """msgspec asks for every field whose type it does not know: an array must be of exactly the declared dtype."""
+    """msgspec asks for every field whose type it does not know: an array must be of exactly the declared dtype
+    (`NDArray[Any]`: of any that is allowed)."""
     if kind is torch.Tensor:
         if not isinstance(value, torch.Tensor):
             raise msgspec.ValidationError(f"expected a tensor, got {type(value).__name__}")
@@ -112,6 +113,6 @@ def _array_in(kind: Any, value: object) -> object:
         raise msgspec.ValidationError(f"expected an array, got {type(value).__name__}")
     _, dtype = get_args(kind)
     (scalar,) = get_args(dtype)
-    if value.dtype.type is not scalar:
+    if scalar is not Any and value.dtype.type is not scalar:
         raise msgspec.ValidationError(f"expected an array of {scalar.__name__}, got {value.dtype.name}")
     return value

@@ -73,6 +73,15 @@ class ToyRuntime:
                 raise ValueError(f"the toy has no step '{kind}'")
         return [(row, CacheView(slot, tuple(range(WINDOW)), WINDOW)) for slot in range(count)]
 
+    def read_entry(self, slot: int, entry: int) -> bytes:
+        data: bytes = self._slab[slot, entry].tobytes()
+        return data
+
+    def write_entry(self, slot: int, entry: int, data: bytes) -> None:
+        if len(data) != CHANNELS * 8:
+            raise ValueError(f"a cache entry of toy has {CHANNELS * 8} bytes, got {len(data)}")
+        self._slab[slot, entry] = np.frombuffer(data, np.int64)
+
     def _one(self, kind: StepKind, row: ToyRow, view: CacheView | None) -> ToyResult:
         match row:
             case DenoiseRow() if kind is StepKind.DENOISE:

@@ -271,6 +271,26 @@ def test_a_full_engine_refuses_with_figures_and_a_closed_session_makes_room() ->
     play(scene)
 
 
+def test_a_session_closed_while_it_waits_for_a_slot_never_opens() -> None:
+    async def scene() -> None:
+        engine, device = await started(spec=EngineSpec(slots=1))
+        first, second = Person(engine, "a"), Person(engine, "b")
+        await first.open()
+        await until(lambda: device.busy)
+        engine.post(api.Close("a"))
+        opening = asyncio.create_task(second.open())
+        await asyncio.sleep(0)
+        assert not opening.done(), "the slot comes back when the step on the device ends"
+        engine.post(api.Close("b"))
+        refused = await opening
+        assert isinstance(refused, api.Refused)
+        assert refused.reason is api.RefusalReason.CONFLICT
+        await asyncio.sleep(1)
+        await closed(engine)
+
+    play(scene)
+
+
 def test_two_sessions_that_fit_alone_but_not_together_are_refused_at_the_door() -> None:
     async def scene() -> None:
         engine, _ = await started(steady(0.006))  # 24 ms of 41.7 ms

@@ -37,6 +37,16 @@ def test_the_edge_and_the_sessions_never_import_torch(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+def test_the_process_that_serves_never_imports_torch(tmp_path: Path) -> None:
+    """`worldroom serve` is the edge; the device lives in the worker process it starts."""
+    code = (
+        "import sys; from worldroom.cli import assemble, serve; from worldroom.models import catalog;"
+        "catalog.card('drive'); print([m for m in ('torch', 'triton') if m in sys.modules])"
+    )
+    done = _isolated(code, tmp_path)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
 def test_a_file_is_one_idea() -> None:
     long = {_relative(path): n for path in SOURCES if (n := len(path.read_text().splitlines())) > 330}
     assert long == {}

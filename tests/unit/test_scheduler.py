@@ -5,6 +5,7 @@ import math
 from worldroom.engine.api import LatencyClass
 from worldroom.engine.costs import Costs, StepKey
 from worldroom.engine.scheduler import Rules, Run, Ticket, Wait, choose
+from worldroom.engine.urgency import draw
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
 
@@ -105,3 +106,35 @@ def test_background_work_yields_and_then_ages() -> None:
     assert numbers(choose([background, interactive], 1.0, prices(), NEVER, RULES))[0] == 2
     aged = ticket(3, deadline=2.5)
     assert numbers(choose([background, aged], 2.1, prices(), NEVER, RULES))[0] == 1
+
+
+def test_a_long_step_that_can_wait_lets_a_tight_deadline_pass() -> None:
+    costs = prices()
+    costs.observe(DECODE, 1, 0.100)
+    long_step = ticket(1, deadline=1.200, remaining=0.150, key=DECODE, latest_start=0.95)
+    tight = ticket(2, deadline=1.010, remaining=0.010, latest_start=1.000)
+    assert numbers(choose([long_step, tight], 0.950, costs, NEVER, RULES)) == [2]
+
+
+def test_a_long_step_that_cannot_wait_starts_and_so_does_one_that_harms_nobody() -> None:
+    costs = prices()
+    costs.observe(DECODE, 1, 0.100)
+    urgent = ticket(1, deadline=1.105, remaining=0.150, key=DECODE)
+    tight = ticket(2, deadline=1.010, remaining=0.010, latest_start=1.000)
+    assert numbers(choose([urgent, tight], 0.950, costs, NEVER, RULES)) == [1]
+    late_anyway = ticket(3, deadline=0.951, remaining=0.010, latest_start=1.000)
+    harmless = ticket(4, deadline=1.200, remaining=0.150, key=DECODE, latest_start=0.95)
+    assert numbers(choose([harmless, late_anyway], 0.950, costs, NEVER, RULES)) == [4]
+
+
+def test_aged_background_work_yields_to_nobody() -> None:
+    costs = prices()
+    costs.observe(DECODE, 1, 0.100)
+    aged = ticket(1, deadline=NEVER, key=DECODE, latency_class=LatencyClass.BACKGROUND, queued=0.0)
+    tight = ticket(2, deadline=2.160, remaining=0.010)
+    assert numbers(choose([aged, tight], 2.1, costs, NEVER, RULES)) == [1]
+
+
+def test_the_order_of_a_hundred_equals_depends_on_the_seed_alone_and_favours_nobody() -> None:
+    firsts = [min(range(4), key=lambda n: draw(seed, n)) for seed in range(4000)]
+    assert all(900 < firsts.count(n) < 1100 for n in range(4))

@@ -1,0 +1,40 @@
+"""Writes the frames of a rollout to an MP4, one after the other as they are made."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import av
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+
+from ..clock import SystemClock
+from ..engine.rollout import Rollout
+from ..engine.worker import ThreadDevice
+from ..models.contract.loaded import LoadedCard
+
+
+async def write_movie(
+    loaded: LoadedCard, prompt: str, held: Sequence[tuple[float, ...]], out: Path, seed: int, steps: int | None
+) -> int:
+    """Returns how many frames were written, at the card's own rate and size."""
+    frame, device = loaded.card.frame, ThreadDevice()
+    count = 0
+    try:
+        with av.open(str(out), "w", format="mp4") as container:
+            stream = container.add_stream("libx264", rate=frame.fps)
+            assert isinstance(stream, VideoStream)
+            stream.width, stream.height, stream.pix_fmt = (
+                frame.width * frame.scale,
+                frame.height * frame.scale,
+                "yuv420p",
+            )
+            async for frames_FHWC in Rollout(loaded, device, SystemClock(), seed, steps).frames(prompt, held):
+                for rgb_HWC in frames_FHWC:
+                    shown = VideoFrame.from_ndarray(rgb_HWC, format="rgb24").reformat(stream.width, stream.height)
+                    shown.pts = None
+                    container.mux(stream.encode(shown))
+                    count += 1
+            container.mux(stream.encode(None))
+    finally:
+        await device.close()
+    return count

@@ -1,0 +1,28 @@
+"""The layer of batches: which steps may run as one, behind a leader. Pure.
+
+Compatible are steps of equal `StepKey` (card, kind, shape, precision); noise level, window, input and prompt are each
+row's own. The most urgent join first, each only while every member still meets its deadline.
+"""
+
+import math
+from collections.abc import Sequence
+
+from .costs import Costs
+from .deadlines import all_in_time, urgent
+from .ticket import Rules, Ticket
+
+
+def gather(
+    leader: Ticket, ranked: Sequence[Ticket], now: float, costs: Costs, reserved: float, rules: Rules
+) -> tuple[Ticket, ...]:
+    """The leader and those that join it, at most `max_rows`; a leader with slack is not joined beyond `reserved`."""
+    members = [leader]
+    until = math.inf if urgent(leader, now, reserved, rules) else reserved
+    for ticket in ranked:
+        if len(members) == rules.max_rows:
+            break
+        if ticket is leader or ticket.key != leader.key:
+            continue
+        if now + costs.price(ticket.key, len(members) + 1) <= until and all_in_time([*members, ticket], now, costs):
+            members.append(ticket)
+    return tuple(members)

@@ -1,0 +1,72 @@
+"""One row of a batch fails: its chunk ends with a fault, its neighbours do not notice."""
+
+import asyncio
+from typing import Any
+
+from worldroom.engine import api
+from worldroom.engine.process import unsound
+from worldroom.engine.worker import Batch, RowFault, execute
+from worldroom.models.contract.loop import StepKind
+from worldroom.models.toy.loop import Denoised
+from worldroom.tests.fake_engine import Person, started, toy
+from worldroom.tests.virtual_time import run
+
+
+def test_a_batch_with_one_bad_row_gives_the_others_their_results() -> None:
+    loaded = toy()
+    loaded.runtime.allocate(3)
+    work = loaded.runtime.warm_up_rows(StepKind.DENOISE, 3)
+    rows, views = tuple(row for row, _ in work), tuple(view for _, view in work)
+    (bad, _), *_ = loaded.runtime.warm_up_rows(StepKind.DECODE, 1)
+    good = execute(Batch(loaded, StepKind.DENOISE, rows, views))
+    mixed = execute(Batch(loaded, StepKind.DENOISE, (rows[0], bad, rows[2]), views))
+    assert isinstance(mixed[0], Denoised) and mixed[0].x_C.tolist() == good[0].x_C.tolist()
+    assert isinstance(mixed[1], RowFault) and isinstance(mixed[1].problem, ValueError)
+    assert isinstance(mixed[2], Denoised) and mixed[2].x_C.tolist() == good[2].x_C.tolist()
+
+
+def test_a_row_that_failed_is_a_fault_of_its_session_alone() -> None:
+    async def scene() -> None:
+        engine, device = await started()
+        unlucky, lucky = Person(engine, "a"), Person(engine, "b")
+        for person in (unlucky, lucky):
+            assert isinstance(await person.open(), api.Opened)
+        await asyncio.sleep(0.5)
+        run_batch, batches = device.run, 0
+
+        async def first_row_fails_once(batch: Batch) -> list[Any]:
+            nonlocal batches
+            results = await run_batch(batch)
+            if len(results) == 2:
+                batches += 1
+                if batches == 1:
+                    results[0] = RowFault(FloatingPointError("not finite"))
+            return results
+
+        device.run = first_row_fails_once  # type: ignore[method-assign]
+        await asyncio.sleep(2)
+        faults = [*unlucky.faults, *lucky.faults]
+        assert batches > 0, "the two have met"
+        assert [(fault.code, fault.fatal) for fault in faults] == [("step_failed", False)]
+        for person in (unlucky, lucky):
+            assert [event.chunk for _, event in person.done] == list(range(len(person.done)))
+        await engine.close()
+
+    run(scene())
+
+
+def test_a_worker_whose_books_are_wrong_knows_it() -> None:
+    async def scene() -> None:
+        engine, _ = await started()
+        person = Person(engine, "a")
+        await person.open()
+        await asyncio.sleep(0.5)
+        assert unsound(engine) is None
+        pool = engine._served["toy"].pool
+        pool._taken[0].count += 7
+        pool._taken[0].committed = (1, 1)
+        assert unsound(engine) == "slot 0 holds entries (1, 1) of a ring of 5"
+        pool.reset(0)
+        await engine.close()
+
+    run(scene())

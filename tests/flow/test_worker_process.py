@@ -1,0 +1,162 @@
+"""The worker in a process of its own: it serves, is killed, is stopped, and the worlds go on as if nothing had been."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from functools import partial
+
+import psutil
+import pytest
+from worldroom.clock import SystemClock
+from worldroom.engine import api
+from worldroom.engine.remote import RemoteEngine, Serving, WorkerFailed
+from worldroom.engine.spec import EngineSpec
+from worldroom.engine.workers import Workers
+from worldroom.models.toy.card import ToySpec
+from worldroom.sessions import events
+from worldroom.sessions.journal import Journal
+from worldroom.sessions.member import Member
+from worldroom.sessions.messages import Input, KeyEdge, Problem, ResetWorld, Welcome
+from worldroom.sessions.replay import read, replay
+from worldroom.sessions.rooms import Rooms, RoomsSpec
+from worldroom.tests.fake_door import Screen
+from worldroom.tests.fake_engine import until as within
+
+SPEC = EngineSpec(share_cap=1.0, slots=4)
+until = partial(within, within=200)
+
+
+def remote(card: str = "toy") -> RemoteEngine:
+    return RemoteEngine(Serving((card,), None, ToySpec(fps=12, per_chunk=4), SPEC), SystemClock())
+
+
+async def test_a_room_lives_through_the_death_and_the_hang_of_its_worker() -> None:
+    door = remote()
+    await door.start()
+    clock = SystemClock()
+    journal = Journal(clock)
+    rooms = Rooms(door, journal, clock, RoomsSpec(card="toy", prompt="a calm blue sea"))
+    screen = Screen()
+    driver = await rooms.join("lobby", screen, None, None)
+    assert isinstance(driver, Member), driver
+    key = door.cards()[0].controls[0].keys[0]
+    await until(lambda: len(screen.frames) > 4)
+    driver.receive(Input(seq=1, held=(key,), edges=(KeyEdge(seq=1, key=key, down=True),)))
+
+    for number, blow in enumerate((signal.SIGKILL, signal.SIGSTOP)):
+        victim, seen = door.pid, len(screen.frames)
+        os.kill(victim, blow)
+        await until(lambda number=number: door.deaths == number + 1)
+        if number == 1:
+            driver.receive(ResetWorld(id=7))  # while there is no worker
+        await until(lambda seen=seen: len(screen.frames) > seen + 8)
+        assert not psutil.pid_exists(victim)
+
+    assert [m for m in screen.messages if isinstance(m, Problem)] == []
+    assert [frame.frame for frame in screen.frames] == list(range(len(screen.frames)))
+    pts = [frame.pts for frame in screen.frames]
+    assert pts == sorted(set(pts))
+    assert sum(frame.key for frame in screen.frames) >= 3, "every encoder starts with a key frame"
+    welcome = screen.messages[0]
+    assert isinstance(welcome, Welcome)
+    journaled = journal.buffered(welcome.session)
+    done = [event.chunk for event in journaled if isinstance(event, events.ChunkDone)]
+    assert done == list(range(len(done))), "no chunk is lost and none is made twice"
+    assert {event.epoch for event in journaled if isinstance(event, events.ChunkDone)} == {0, 1}
+    await rooms.close()
+
+    async def stream() -> AsyncIterator[events.JournalEvent]:
+        for event in journaled:
+            yield event
+
+    replayed = await replay(door, await read(stream()), "again")
+    assert replayed.chunks > 6
+    assert replayed.mismatches == ()
+    folder, last = door._folder, door.pid
+    await door.close()
+    assert not psutil.pid_exists(last)
+    assert not os.access(folder, os.F_OK)
+
+
+async def test_a_worker_that_cannot_serve_says_why() -> None:
+    door = remote("toi")
+    with pytest.raises(WorkerFailed, match="no card 'toi': did you mean 'toy'") as failed:
+        await door.start()
+    assert failed.value.theirs
+    await door.close()
+
+
+ORPHAN = """
+import asyncio, os, sys
+from worldroom.clock import SystemClock
+from worldroom.engine.remote import RemoteEngine, Serving
+from worldroom.engine.spec import EngineSpec
+from worldroom.models.toy.card import ToySpec
+
+async def main():
+    door = RemoteEngine(Serving(("toy",), None, ToySpec(), EngineSpec()), SystemClock())
+    await door.start()
+    print(door.pid, door._folder, "torch" in sys.modules, flush=True)
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+
+
+async def test_an_edge_has_no_torch_and_its_worker_does_not_outlive_it() -> None:
+    edge = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=240
+    )
+    pid, folder, torch = edge.stdout.split()
+    assert torch == "False"
+    await until(lambda: not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE)
+    next_edge = remote()
+    assert not os.access(folder, os.F_OK), "the next edge removes what a killed one left, if its worker could not"
+    await next_edge.close()
+
+
+async def test_what_is_asked_of_a_remote_engine_is_answered_like_a_near_one() -> None:
+    door = remote()
+    heard: list[api.Event] = []
+    refused = await door.open(api.Open("a", "toy", 1), heard.append)
+    assert isinstance(refused, api.Refused)
+    assert refused.reason is api.RefusalReason.NOT_READY
+    await door.start()
+    assert door.ready
+    assert isinstance(await door.open(api.Open("a", "toy", 1), heard.append), api.Opened)
+    again = await door.open(api.Open("a", "toy", 1), heard.append)
+    assert isinstance(again, api.Refused)
+    assert again.reason is api.RefusalReason.CONFLICT
+    unknown = await door.open(api.Open("b", "toi", 1), heard.append)
+    assert isinstance(unknown, api.Refused)
+    assert unknown.reason is api.RefusalReason.UNKNOWN_CARD
+    door.post(api.EncodePrompt("a", 1, "a storm"))
+    await until(lambda: any(isinstance(event, api.PromptEncoded) for event in heard))
+    await until(lambda: door.capacity()[0].sessions == 1)
+    door.post(api.Close("a"))
+    await until(lambda: door.capacity()[0].pool_bytes_used == 0)
+    await door.close()
+    await door.close()
+
+
+async def test_two_workers_share_the_sessions_and_only_one_pays_for_its_death() -> None:
+    first, second = remote(), remote()
+    door = Workers((first, second))
+    await door.start()
+    heard: dict[str, list[api.Event]] = {"a": [], "b": []}
+    for name in "ab":
+        assert isinstance(await door.open(api.Open(name, "toy", 1), heard[name].append), api.Opened)
+        await until(lambda: sum(entry.sessions for entry in door.capacity()) >= len(door._homes))
+    assert sorted(entry.sessions for entry in door.capacity()) == [1, 1]
+    assert [entry.device for entry in door.capacity()] == ["cpu:0", "cpu:1"]
+    os.kill(first.pid, signal.SIGKILL)
+    await until(lambda: first.deaths == 1)
+    assert door.ready
+    assert second.deaths == 0
+    assert len(door.cards()) == 1
+    pids = [first.pid, second.pid]
+    await door.close()
+    assert not any(psutil.pid_exists(pid) for pid in pids)

@@ -1,0 +1,76 @@
+"""Broken engines, each caught by the test that is named here: a gate that no mutant fails proves nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from worldroom.engine import admission, core, drive, pools
+from worldroom.models.contract.cache import CacheView
+from worldroom.models.toy.runtime import ToyRuntime
+from worldroom.tests.flow.test_engine import (
+    test_a_full_engine_refuses_with_figures_and_a_closed_session_makes_room as slots_are_reserved,
+)
+from worldroom.tests.flow.test_engine import (
+    test_a_supersede_takes_effect_within_one_step as cancels_are_seen,
+)
+from worldroom.tests.interleave.test_interleave import (
+    test_interleaved_sessions_make_what_each_makes_alone as gate,
+)
+
+
+def interleave() -> None:
+    for seed in range(6):
+        gate(seed)
+
+
+def no_rollback(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(pools.SlotWrites, "rollback", pools.SlotWrites.commit)
+
+
+def key_without_session(patch: pytest.MonkeyPatch) -> None:
+    view = pools.SlabPool.view
+    patch.setattr(
+        pools.SlabPool, "view", lambda self, slot: CacheView(0, view(self, slot).committed, view(self, slot).staged)
+    )
+
+
+def ignored_cancel(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(drive.Scope, "cancel", lambda self: None)
+
+
+def batch_dependent_result(patch: pytest.MonkeyPatch) -> None:
+    execute = ToyRuntime.execute
+
+    def mixed(self: ToyRuntime, kind: Any, rows: Any, views: Any) -> Any:
+        return execute(self, kind, [rows[0]] * len(rows), views)
+
+    patch.setattr(ToyRuntime, "execute", mixed)
+
+
+def unreserved_slot(patch: pytest.MonkeyPatch) -> None:
+    refuse = admission.refuse
+
+    def careless(need: admission.Need, room: admission.Room) -> admission.No | None:
+        no = refuse(need, room)
+        return None if no is not None and no.reason == "no_slot" else no
+
+    patch.setattr(core, "refuse", careless)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "named"),
+    [
+        (no_rollback, interleave),
+        (key_without_session, interleave),
+        (ignored_cancel, cancels_are_seen),
+        (batch_dependent_result, interleave),
+        (unreserved_slot, slots_are_reserved),
+    ],
+    ids=["no rollback", "key without session", "ignored cancel", "batch-dependent result", "unreserved slot"],
+)
+def test_each_mutant_is_caught(
+    mutant: Callable[[pytest.MonkeyPatch], None], named: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises((AssertionError, pools.PoolFull)):
+        named()

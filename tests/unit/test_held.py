@@ -1,0 +1,82 @@
+"""What the edge remembers of a session leads a new worker to where the old one was."""
+
+from worldroom.engine import api
+from worldroom.engine.held import Held
+
+TIMINGS = api.Timings(0, 0, 0, 0)
+
+
+def begin(chunk: int, epoch: int = 0) -> api.Begin:
+    return api.Begin("a", chunk, api.Conditions(epoch, (0.0,), (0.0, 0.0), (), 1, chunk))
+
+
+def done(chunk: int, epoch: int = 0) -> api.ChunkDone:
+    return api.ChunkDone("a", chunk, epoch, f"digest {chunk}", 0, TIMINGS)
+
+
+def held() -> Held:
+    return Held(api.Open("a", "toy", 1), lambda event: None, 0.0)
+
+
+def drive(session: Held, *chunks: int, epoch: int = 0) -> None:
+    for chunk in chunks:
+        session.sent(begin(chunk, epoch))
+        session.heard(done(chunk, epoch), 0.0)
+
+
+def test_the_past_is_what_was_done_since_the_last_checkpoint() -> None:
+    session = held()
+    drive(session, 0, 1, 2, 3)
+    session.kept(2, 0)
+    past = session.past()
+    assert past.history == (begin(2), begin(3))
+    assert past.number == 4
+
+
+def test_a_restart_stands_before_the_first_chunk_of_its_epoch() -> None:
+    session = held()
+    restart = api.Supersede("a", 1, restart=True, seed=9)
+    session.sent(begin(0))
+    session.sent(restart)
+    session.heard(done(0), 0.0)  # it was done before the restart reached the worker
+    drive(session, 1, epoch=1)
+    assert session.past().history == (begin(0), restart, begin(1, 1))
+    session.kept(2, 1)
+    assert session.past().history == ()
+
+
+def test_a_restart_that_no_chunk_has_seen_is_the_end_of_the_past() -> None:
+    session = held()
+    drive(session, 0)
+    restart = api.Supersede("a", 1, restart=True, seed=9)
+    session.sent(restart)
+    assert session.past().history == (begin(0), restart)
+    assert session.past().epoch == 1
+
+
+def test_the_chunk_in_flight_is_cancelled_and_begins_again() -> None:
+    session = held()
+    drive(session, 0)
+    session.sent(begin(1))
+    assert session.bereaved() == (api.ChunkCancelled("a", 1, 0),)
+    assert session.bereaved() == ()
+    drive(session, 1)
+    assert not session.lost
+    assert session.past().number == 2
+
+
+def test_prompts_that_were_encoded_are_learnt_and_others_are_asked_again() -> None:
+    session = held()
+    session.sent(api.EncodePrompt("a", 1, "a calm sea"))
+    session.sent(api.EncodePrompt("a", 2, "a storm"))
+    session.heard(api.PromptEncoded("a", 1, "k"), 0.0)
+    assert session.past().texts == ("a calm sea",)
+    assert session.unanswered() == (api.EncodePrompt("a", 2, "a storm"),)
+
+
+def test_without_checkpoints_a_long_past_is_given_up() -> None:
+    session = held()
+    drive(session, *range(4096))
+    assert not session.lost
+    drive(session, 4096)
+    assert session.lost
