@@ -111,10 +111,15 @@ def measure(
         look_after_cut=sum(cut) / len(cut),
         look_journey=trip.look,
         sharpness=trip.sharp_dreamed / trip.sharp_simulated,
-        objects=trip.objects_dreamed / trip.objects_simulated,
+        objects=_objects_ratio(trip, float(judged.get("objects_in_none", "0"))),
         frame_ms=1000 * frame_seconds(networks),
         judge=judged,
     )
+
+
+def _objects_ratio(trip: Journey, in_none: float) -> float:
+    """Objects dreamed per simulated one, both above what the judge says of pictures that show none."""
+    return max(0.0, trip.objects_dreamed - in_none) / (trip.objects_simulated - in_none)
 
 
 def save_sheet(journey: Journey, path: Path) -> None:

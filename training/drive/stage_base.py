@@ -1,4 +1,4 @@
-"""Stage 2: the transformer learns the next frame from recorded contexts, noised and damaged.
+"""Stage 3: the transformer learns the next frame from recorded contexts, noised and damaged.
 
 A model trained by this stage alone drifts away within a hundred frames; stage_rollout.py cures that.
 """
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ...models.drive.blocks import DriveShape, Spatial, Temporal
 from ...models.drive.memory import PICTURE_TOKENS
+from ...models.drive.recall import Recall
 from ...models.drive.transformer import DriveTransformer
 from .optimise import Optimiser, Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from .windows import Latents, Window, sample, target_sigma, with_damage, with_noise
@@ -82,11 +83,20 @@ def prediction_loss(
 
 
 def train(
-    data: Latents, held: Latents, shape: DriveShape, path: Path, total: int, seed: int, report: Callable[[Report], None]
+    data: Latents,
+    held: Latents,
+    recall: Recall,
+    shape: DriveShape,
+    path: Path,
+    total: int,
+    seed: int,
+    report: Callable[[Report], None],
 ) -> DriveTransformer:
-    """Train for `total` iterations (resuming from `path`) and return the averaged model."""
+    """Train all but recall for `total` iterations (resuming from `path`) and return the averaged model."""
     torch.manual_seed(seed)
     model = DriveTransformer(shape)
+    model.recall.load_state_dict(recall.state_dict())
+    model.recall.requires_grad_(False)
     average, optimiser = averaged_copy(model), optimiser_of(model, RATES)
     first = resume(path, model, average, optimiser)
     rng, g = np.random.default_rng([seed, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)

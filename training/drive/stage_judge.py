@@ -1,4 +1,4 @@
-"""Stage 4: the judge learns from simulator frames, raw and through the autoencoder, with and without a road.
+"""Stage 6: the judge learns from simulator frames, raw and through the autoencoder, with and without a road or objects.
 
 Pictures are softened and made noisy now and then, so that a soft dream is not taken for a missing road; pictures
 whose road is half faded are left out of the road question.
@@ -21,36 +21,41 @@ from ...models.drive.look import BIOMES, TIMES
 from .data import Episodes, lead_in, new_innovator
 from .judge import OBJECT_UNIT, Judge, Verdict
 from .simulator.driver import change_themes, new_driver
+from .simulator.labels import visible_objects
 from .simulator.render import render
 from .simulator.world import TOP_SPEED, advance, first_world
 
-BATCH, ROADLESS = 32, 10  # pictures per step, and how many of them come from the roadless set
+BATCH, LACKING = 32, 12  # pictures per step, and how many of them lack something
 RATE = 1.5e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Roadless:
-    """Pictures whose road is faded to `share` (0 = gone)."""
+class Lacking:
+    """Pictures whose road is faded to `road` (0 = gone, 1 = there) and that show `objects` objects, often none."""
 
     frames: NDArray[np.uint8]
-    share: NDArray[np.float32]
+    road: NDArray[np.float32]
+    objects: NDArray[np.int64]
 
 
-def make_roadless(sessions: int, frames: int, seed: int) -> Roadless:
-    """Simulated pictures without a road (two of three) or with a faint one."""
+def make_lacking(sessions: int, frames: int, seed: int) -> Lacking:
+    """Simulated pictures: half of them without a road, a quarter with a faint one; half of them without objects."""
     rng = np.random.default_rng([seed, 77])
     world, innovator = first_world(rng, sessions), new_innovator(seed * 7919, sessions)
     lead_in(world, innovator, rng)
     driver = new_driver(rng, sessions)
-    pictures, shares = [], []
+    pictures, roads, objects = [], [], []
     for _ in range(frames):
         for _ in range(12):
             change_themes(world, rng)
             advance(world, driver.controls(world), innovator.draw())
-        share = np.where(rng.random(sessions) < 0.67, 0.0, rng.uniform(0, 1, sessions)).astype(np.float32)
-        pictures.append(render(world, share))
-        shares.append(share)
-    return Roadless(np.concatenate(pictures), np.concatenate(shares))
+        kind = rng.random(sessions)
+        road = np.where(kind < 0.5, 0.0, np.where(kind < 0.75, rng.uniform(0, 1, sessions), 1.0)).astype(np.float32)
+        world.object_BSO[rng.random(sessions) < 0.5] = -1e9
+        pictures.append(render(world, road))
+        roads.append(road)
+        objects.append(visible_objects(world))
+    return Lacking(np.concatenate(pictures), np.concatenate(roads), np.concatenate(objects))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +71,12 @@ class Accuracy:
     weather: float
     objects_seen: float  # mean predicted count / mean true count
     objects_error: float  # mean absolute
+    objects_in_none: float  # mean predicted count where there is none
 
 
 def train(
     data: Episodes,
-    roadless: Roadless,
+    lacking: Lacking,
     autoencoder: DriveAutoencoder,
     total: int,
     seed: int,
@@ -83,12 +89,13 @@ def train(
     for step in range(total):
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1, (step + 1) / 50) * max(0.02, min(1.0, 1.6 * (1 - step / total)))
-        e, t = rng.integers(data.shape[0], size=BATCH - ROADLESS), rng.integers(data.shape[1], size=BATCH - ROADLESS)
-        i = rng.integers(len(roadless.share), size=ROADLESS)
-        picture = _seen(np.concatenate([data.frames[e, t], roadless.frames[i]]), autoencoder, rng)
-        verdict, driven = judge(picture), BATCH - ROADLESS
-        share = torch.from_numpy(np.concatenate([np.ones(driven, np.float32), roadless.share[i]]))
-        loss = _loss(verdict, share, data, e, t)
+        e, t = rng.integers(data.shape[0], size=BATCH - LACKING), rng.integers(data.shape[1], size=BATCH - LACKING)
+        i = rng.integers(len(lacking.road), size=LACKING)
+        picture = _seen(np.concatenate([data.frames[e, t], lacking.frames[i]]), autoencoder, rng)
+        verdict, driven = judge(picture), BATCH - LACKING
+        share = torch.from_numpy(np.concatenate([np.ones(driven, np.float32), lacking.road[i]]))
+        objects = torch.from_numpy(np.concatenate([data.objects[e, t], lacking.objects[i]])).float()
+        loss = _loss(verdict, share, objects, data, e, t)
         optimiser.zero_grad()
         torch.autograd.backward(loss)
         optimiser.step()
@@ -97,7 +104,9 @@ def train(
     return judge.eval()
 
 
-def _loss(verdict: Verdict, share: Tensor, data: Episodes, e: NDArray[np.int64], t: NDArray[np.int64]) -> Tensor:
+def _loss(
+    verdict: Verdict, share: Tensor, objects_N: Tensor, data: Episodes, e: NDArray[np.int64], t: NDArray[np.int64]
+) -> Tensor:
     n = len(e)
     clear = (share > 0.6) | (share < 0.3)
     road = F.binary_cross_entropy_with_logits(verdict.road_N[clear], (share[clear] > 0.5).float())
@@ -105,7 +114,7 @@ def _loss(verdict: Verdict, share: Tensor, data: Episodes, e: NDArray[np.int64],
     inside = ((centre - 64).abs() < 90).float()
     off = (((verdict.centre_NR[:n] - centre) / 64).abs() * inside).mean()
     speed = ((verdict.speed_N[:n] - torch.from_numpy(data.speed[e, t])) / TOP_SPEED).abs().mean()
-    objects = (verdict.objects_N[:n] - torch.from_numpy(data.objects[e, t]).float()).abs().mean() / OBJECT_UNIT
+    objects = (verdict.objects_N - objects_N).abs().mean() / OBJECT_UNIT
     ends = (len(TIMES), len(TIMES) + len(BIOMES))
     parts = (look[:, : ends[0]], look[:, ends[0] : ends[1]], look[:, ends[1] :])
     logits = (verdict.time_NT[:n], verdict.biome_NB[:n], verdict.weather_NW[:n])
@@ -130,12 +139,13 @@ def _seen(frames: NDArray[np.uint8], autoencoder: DriveAutoencoder, rng: np.rand
 
 
 @torch.inference_mode()
-def accuracy(judge: Judge, held: Episodes, roadless: Roadless, autoencoder: DriveAutoencoder) -> Accuracy:
-    """On every 23rd held-out frame, and on roadless pictures of an unseen seed."""
+def accuracy(judge: Judge, held: Episodes, lacking: Lacking, autoencoder: DriveAutoencoder) -> Accuracy:
+    """On every 23rd held-out frame, and on pictures that lack something, of an unseen seed."""
     times = np.arange(11, held.shape[1], 23)
     e, t = (a.ravel() for a in np.meshgrid(np.arange(held.shape[0]), times, indexing="ij"))
     found = _judged(judge, held.frames[e, t], autoencoder)
-    gone = _judged(judge, roadless.frames[roadless.share < 0.05], autoencoder)
+    gone = _judged(judge, lacking.frames[lacking.road < 0.05], autoencoder)
+    bare = _judged(judge, lacking.frames[lacking.objects == 0], autoencoder)
     look = torch.from_numpy(held.look[e, t])
     plain = look.max(1).values > 0.99
     bounds = (0, len(TIMES), len(TIMES) + len(BIOMES), look.shape[1])
@@ -152,6 +162,7 @@ def accuracy(judge: Judge, held: Episodes, roadless: Roadless, autoencoder: Driv
         weather=float(right[2]),
         objects_seen=float(found.objects_N.mean() / objects.mean()),
         objects_error=float((found.objects_N - objects).abs().mean()),
+        objects_in_none=float(bare.objects_N.mean()),
     )
 
 

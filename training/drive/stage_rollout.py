@@ -1,4 +1,4 @@
-"""Stage 3: the transformer learns to go on from its own frames.
+"""Stage 4: the transformer learns to go on from its own frames.
 
 Sessions start from a few recorded frames and dream on under the recorded keys, looks and innovations. Because
 those determine the world, the simulator's frames stay valid targets for long dreams; the dreams are the
@@ -71,6 +71,7 @@ def train(
     """Train for `total` dreams (resuming from `path`) and return the averaged model."""
     torch.manual_seed(seed)
     model = copy.deepcopy(start).requires_grad_(True)
+    model.recall.requires_grad_(False)
     average, optimiser = averaged_copy(model), optimiser_of(model, RATES)
     first = resume(path, model, average, optimiser)
     rng, g = np.random.default_rng([seed, 7, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
