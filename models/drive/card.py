@@ -41,7 +41,7 @@ def drive_card(precision: Precision = RECIPE.default.precision) -> ModelCard:
         family="drive",
         title="Drive: a dreamed road",
         components=(
-            ComponentSpec("transformer", "predicts frames", 2_372_532, "transformer.safetensors", "Apache-2.0"),
+            ComponentSpec("transformer", "predicts frames", 2_740_500, "transformer.safetensors", "Apache-2.0"),
             ComponentSpec("autoencoder", "pictures and latents", 755_412, "autoencoder.safetensors", "Apache-2.0"),
             ComponentSpec("text", "free text to a look", 0, "text.safetensors", "Apache-2.0"),
             ComponentSpec("openings", "first latents of each look", 0, "openings.safetensors", "Apache-2.0"),

@@ -23,12 +23,16 @@ HORIZON, FOCAL, CAMERA, HALF_ROAD = 32, 70.0, 2.2, 3.5  # the camera that every 
 STRIPE = 9.0  # metres from one lane mark to the next
 MARK = 2.0  # what stands for an object
 OFFSET_UNIT, HEADING_UNIT, BEND_UNIT, STRIPE_UNIT = 2.0, 1 / 6, 0.012 / 1.6, 1 / 1.4
+SPEED_MIDDLE, SPEED_UNIT = 14.0, 7.0
 SPEED, OFFSET, HEADING, STRIPES, BENDS = 0, 2, 3, slice(6, 10), slice(16, 32)  # channels of the car's token
 BEND_METRES = (0, 2, 4, 7, 10, 13, 17, 21, 25, 29, 33, 38, 43, 48, 53, 58)
 PLACE_METRES = tuple(1.0 + 47.0 * (i / (CHANNELS - 1)) ** 1.5 for i in range(CHANNELS))
 _BESIDE, _TALL, _WIDE = HALF_ROAD + 4.2, 7.0, 4.5  # metres: a roadside object, about
 _ROWS_PER_TOKEN = 4
-VIEW = 5 * _ROWS_PER_TOKEN + 4  # channels of `seen`: per sampled row two edges, middle, two phases; objects; horizon
+SPEED_BAR = (3.0, 4 / 3)  # pixels from the left, pixels for each m/s
+PANORAMA = 192  # columns of the skyline until it repeats
+SKYLINE = slice(10, 16)
+VIEW = 5 * _ROWS_PER_TOKEN + 4 + 9  # per sampled row two edges, middle, two phases; objects; speed bar, skyline
 
 
 def _bend_to_side(depths: Tensor) -> Tensor:
@@ -64,7 +68,31 @@ def seen(memory_M: Tensor) -> Tensor:
     bends = car[..., BENDS] * BEND_UNIT
     road = _road_seen(bends, offset, heading, car[..., STRIPES])  # [.., 5, 8, 5 * rows]
     objects = _objects_seen(memory_M[..., 1:, :], bends, offset, heading)  # [.., 5, 8, 4]
-    return torch.cat([road, objects], -1).flatten(-3, -2)
+    still = torch.cat([_speed_seen(car[..., SPEED]), _skyline_seen(car[..., SKYLINE], heading)], -1)  # [.., 5, 8, 9]
+    return torch.cat([road, objects, still], -1).flatten(-3, -2)
+
+
+def _speed_seen(speed: Tensor) -> Tensor:
+    """How far the speed bar fills each token of the lowest row."""
+    left, per_speed = SPEED_BAR
+    edge = left + per_speed * (SPEED_MIDDLE + SPEED_UNIT * speed[..., None])
+    filled_C = ((edge - (_COLUMN.to(speed) - TOKEN_PIXELS / 2)) / TOKEN_PIXELS).clamp(0, 1)
+    above = filled_C.new_zeros(*filled_C.shape[:-1], TOKEN_ROWS - 1, TOKEN_COLUMNS)
+    return torch.cat([above, filled_C[..., None, :]], -2)[..., None]
+
+
+def _skyline_seen(skyline: Tensor, heading: Tensor) -> Tensor:
+    """Where in the panorama each token of the two rows of sky looks, as waves; last for the near layer."""
+    pairs = skyline.reshape(*skyline.shape[:-1], 3, 2) * STRIPE_UNIT
+    turned, column_C = heading * FOCAL, _COLUMN.to(skyline)
+    waves = []
+    for pair, times, scale in ((0, 1, 1), (1, 2, 2), (2, 4, 4), (1, 2, 1)):
+        angle_C = 2 * math.pi / PANORAMA * (times * turned + scale * column_C)
+        sine, cosine = pairs[..., pair, 0, None], pairs[..., pair, 1, None]
+        waves += [sine * angle_C.cos() + cosine * angle_C.sin(), cosine * angle_C.cos() - sine * angle_C.sin()]
+    row = torch.stack(waves, -1)[..., None, :, :]  # [.., 1, 8, 8]
+    below = row.new_zeros(*row.shape[:-3], TOKEN_ROWS - 2, *row.shape[-2:])
+    return torch.cat([row, row, below], -3)
 
 
 def _road_seen(bends: Tensor, offset: Tensor, heading: Tensor, stripes: Tensor) -> Tensor:

@@ -42,11 +42,11 @@ class Recall(nn.Module):
         h = F.silu(self.inward(torch.cat([now, controls_K.to(now), innovations_I.to(now)], -1)))
         h = h + F.silu(self.first(h))
         h = h + F.silu(self.second(h))
-        return self.settled(now + self.outward(h)).unflatten(-1, (MEMORY_TOKENS, CHANNELS))
+        return self.settled(now + self.outward(h)).reshape(memory_MC.shape)
 
     def settled(self, flat: Tensor) -> Tensor:
         """Within the range seen in training, and phases back on their circle."""
         kept = torch.maximum(torch.minimum(flat, self.high), self.low)
-        waves = kept[..., PHASES].unflatten(-1, (-1, 2))
+        waves = kept[..., PHASES].reshape(*kept.shape[:-1], -1, 2)
         waves = waves * (RADIUS / waves.norm(dim=-1, keepdim=True).clamp_min(0.1))
         return torch.cat([kept[..., : PHASES.start], waves.flatten(-2), kept[..., PHASES.stop :]], -1)

@@ -161,7 +161,7 @@ class DriveTransformer(nn.Module):
         self, x_BFNI: Tensor, c_BFW: Tensor, remembered: Sequence[tuple[Tensor, Tensor]], ages_BFS: Tensor
     ) -> Tensor:
         h, modulation, past = self.inward(x_BFNI), self._modulate(c_BFW), iter(remembered)
-        h = h + self._placed(x_BFNI.unflatten(-1, (3, -1)).transpose(2, 3))
+        h = h + self._placed(torch.stack(x_BFNI.chunk(3, -1), 2))
         for block in self.blocks:
             h = block(h, modulation, *next(past), ages_BFS) if isinstance(block, Temporal) else block(h, modulation)
         shift, scale = self.final_modulation(c_BFW).unflatten(-1, (2, -1))[:, :, None].unbind(3)
@@ -176,7 +176,7 @@ class DriveTransformer(nn.Module):
 
     def _target_input(self, x_BFNC: Tensor, before_BF2NC: Tensor, sigma_BF: Tensor) -> Tensor:
         """Noise is dimmed by its level, so that pure noise (sigma 1) is not seen at all; memory has none."""
-        picture, memory = x_BFNC.split([PICTURE_TOKENS, MEMORY_TOKENS], 2)
+        picture, memory = x_BFNC[:, :, :PICTURE_TOKENS], x_BFNC[:, :, PICTURE_TOKENS:]
         dim = (1 - sigma_BF)[:, :, None, None].to(x_BFNC.dtype)
         return torch.cat([torch.cat([picture * dim, memory], 2), before_BF2NC[:, :, 0], before_BF2NC[:, :, 1]], -1)
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 from worldroom.models.drive.blocks import DriveShape
+from worldroom.models.drive.memory import PICTURE_TOKENS
 from worldroom.models.drive.transformer import (
     CONTEXT_SIGMA,
     CommittedKV,
@@ -39,6 +40,15 @@ def world(rows: int) -> tuple[Tensor, CondBF]:
     return latents_BFNC, CondBF(rand(SHAPE.controls), rand(SHAPE.look), rand(SHAPE.innovations), sigma)
 
 
+def remembered(model: DriveTransformer, latents_BFNC: Tensor, cond: CondBF) -> Tensor:
+    """The same pictures, with memory that recall moves on from frame to frame, as in a dream."""
+    frames = [latents_BFNC[:, 0]]
+    for f in range(1, FRAMES):
+        memory = model.recall(frames[-1][:, PICTURE_TOKENS:], cond.controls_BFK[:, f], cond.innovations_BFI[:, f])
+        frames.append(torch.cat([latents_BFNC[:, f, :PICTURE_TOKENS], memory], 1))
+    return torch.stack(frames, 1)
+
+
 def at(cond: CondBF, frame: int) -> CondB:
     return CondB(cond.controls_BFK[:, frame], cond.look_BFL[:, frame], cond.innovations_BFI[:, frame])
 
@@ -64,7 +74,7 @@ class Ring:
 
 def noisy(latents: Tensor, sigma_BF: Tensor) -> Tensor:
     noise = torch.randn(latents.shape, generator=torch.Generator().manual_seed(2))
-    s = sigma_BF[..., None, None]
+    s = sigma_BF[..., None, None] * (torch.arange(latents.shape[2]) < PICTURE_TOKENS)[:, None]
     return (1 - s) * latents + s * noise
 
 
@@ -93,6 +103,7 @@ def streamed(model: DriveTransformer, latents: Tensor, cond: CondBF, fused: bool
 def test_streaming_through_the_ring_equals_the_training_forward(fused: bool) -> None:
     model = lively_model()
     latents, cond = world(rows=2)
+    latents = remembered(model, latents, cond)
     context_sigma = torch.full((2, FRAMES), CONTEXT_SIGMA)
     trained = model.two_stream(latents, noisy(latents, cond.sigma_BF)[:, 2:], context_sigma, cond).clamp(-5, 5)
     assert (streamed(model, latents, cond, fused) - trained).abs().max() < 1e-4
@@ -115,7 +126,7 @@ def test_a_row_does_not_depend_on_its_neighbours() -> None:
     together = streamed(model, latents, cond, fused=True)
     for row in range(3):
         alone = streamed_row(model, latents, cond, row)
-        torch.testing.assert_close(together[row : row + 1], alone, atol=2e-5, rtol=1e-4)
+        torch.testing.assert_close(together[row : row + 1], alone, atol=1e-4, rtol=1e-3)
 
 
 def fields_of(cond: CondBF) -> tuple[Tensor, ...]:

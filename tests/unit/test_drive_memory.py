@@ -9,6 +9,8 @@ from worldroom.models.drive.memory import MARK, PLACE_METRES, VIEW, seen
 from worldroom.training.drive.data import lead_in, new_innovator
 from worldroom.training.drive.remember import remember
 from worldroom.training.drive.simulator.labels import road_centre_px
+from worldroom.training.drive.simulator.panorama import PERIOD
+from worldroom.training.drive.simulator.road import FOCAL
 from worldroom.training.drive.simulator.world import World, first_world
 
 MIDDLE_OF_ROW_58 = 5 * 2 + 2  # third sampled row of token row 3, third of its five channels
@@ -25,6 +27,20 @@ def test_the_projected_road_lies_where_the_simulator_draws_it() -> None:
     view = seen(torch.from_numpy(remember(world))).view(6, 5, 8, VIEW)
     token = torch.atanh(view[:, 3, 4, MIDDLE_OF_ROW_58])  # token 4 of the row is 72 pixels from the left
     assert (72 - 16 * token).numpy() == pytest.approx(road_centre_px(world)[:, 2], abs=0.5)
+
+
+def test_the_speed_bar_fills_the_lowest_tokens_from_the_left() -> None:
+    world = cars(1)
+    world.speed_B[:] = 22.5  # 3 + 30 pixels: two tokens and one pixel
+    fill = seen(torch.from_numpy(remember(world))).view(5, 8, VIEW)[4, :, 24]
+    assert fill.numpy() == pytest.approx([1, 1, 1 / 16, 0, 0, 0, 0, 0], abs=1e-4)
+
+
+def test_a_token_of_the_sky_knows_where_in_the_panorama_it_looks() -> None:
+    world = cars(3)
+    turned = (world.yaw_B + world.heading_B) * FOCAL
+    wave = seen(torch.from_numpy(remember(world))).view(3, 5, 8, VIEW)[:, 0, 2, 25]  # token 2: column 40
+    assert wave.numpy() == pytest.approx(np.sin(2 * np.pi * (turned + 40) / PERIOD), abs=1e-4)
 
 
 def test_an_object_is_a_mark_at_its_distance_with_the_sign_of_its_kind() -> None:
