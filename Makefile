@@ -43,7 +43,7 @@ test: check  ## every check, then every test from unit to browser
 	.venv/bin/pytest
 
 slow: setup  ## the long form of the slow suites
-	WORLDROOM_TEST_FORM=long .venv/bin/pytest -m slow --timeout 3600
+	.venv/bin/pytest -m slow --timeout 3600
 
 bench: .venv/play  ## latency, fan-out, join and drive rows as a table; ARGS=--json for one object
 	.venv/bin/worldroom bench $(ARGS)

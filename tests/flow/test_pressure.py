@@ -168,6 +168,5 @@ def test_some_sequences_leave_nothing_behind() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("WORLDROOM_TEST_FORM") != "long", reason="long form: make slow")
 def test_a_thousand_sequences_leave_nothing_behind() -> None:
     sequences(1000, 40)
