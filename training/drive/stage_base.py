@@ -27,6 +27,8 @@ FRAMES = TARGETS + 2
 CONTEXT_NOISE = (0.5,) * 4 + (1.3,) * 4  # largest noise of each row: some pictures can be had from memory alone
 DAMAGED = 0.25
 SOFT = 1e-3  # keeps the power smooth at zero
+TOKEN_WEIGHT = torch.ones(PICTURE_TOKENS)
+TOKEN_WEIGHT[32:35] = 6.0  # the speed bar: small, and the one thing that shows how fast the car goes
 MEMORY_ERROR = 0.03  # of the memory a picture is painted from, in half of the windows
 ONES = 0.75  # share of targets at noise level 1
 CHECKPOINT_EVERY = 60
@@ -79,7 +81,7 @@ def prediction_loss(
     predicted = model.two_stream(context, x, context_sigma, truth.cond(sigma_BF))
     missed_BTNC = (predicted - x0)[:, :, :PICTURE_TOKENS]
     missed_BTN = (missed_BTNC.square().mean(3) + SOFT) ** 0.75
-    return missed_BTN.mean(2)
+    return (missed_BTN * TOKEN_WEIGHT).mean(2)
 
 
 def train(
