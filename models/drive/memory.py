@@ -3,8 +3,8 @@
     token 40 (car)        [ speed 2 | offset | heading | lean | brake | stripes 4 | skyline 6 | bends ahead 16 ]
     token 41, 42 (sides)  objects beside the road, left and right: 32 places ahead, +-MARK by kind, 0 where none stands
 
-In training they come from the simulator; in a dream the transformer predicts them like any other token: learned
-dynamics, no simulator at run time. `seen` projects them through the camera onto the picture's tokens, which tells
+In training they come from the simulator; in a dream `recall.py` moves them on: learned dynamics, no simulator at run
+time. `seen` projects them through the camera onto the picture's tokens, which tells
 each token where road edges and objects are; a blurred picture cannot lose them. Knows no keys and no time.
 
 Legend: .. leading axes, N = 40 picture tokens, G ground rows sampled, P places, V view channels.

@@ -1,11 +1,12 @@
 """The causal latent transformer of the driving world, as pure functions of tensors.
 
-A frame is 40 tokens. Blocks alternate spatial attention inside a frame and causal attention over time per
+A picture is 40 tokens. Blocks alternate spatial attention inside a frame and causal attention over time per
 token position, to K and V kept of the frames in a window. `denoise` predicts the clean frame from a noisy one;
 `commit` makes K and V of a clean one from that frame and two before it alone, so that what is kept never reaches
 back farther than window + 2 frames. Nothing here writes a cache, and nothing knows sessions.
 
-Besides the picture's tokens a frame has a few memory tokens (memory.py), predicted in the same pass.
+Besides the picture's tokens a frame has a few memory tokens (memory.py). `denoise` has recall move them on first,
+so the picture is painted from the memory of the frame it belongs to.
 
 Legend: B rows, F frames, T targets, N tokens of a frame, C channels of a token, W width, H heads, D width of a
 head, S kept frames, L temporal blocks (in CondB: look), K controls, I innovations (in x: input channels), 6 = AdaLN.
