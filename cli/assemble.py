@@ -5,10 +5,11 @@ The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm
 
 import asyncio
 import logging
+import os
 import shutil
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +64,8 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     console = Console(stderr=True)
     choice, asleep = _choice(spec), _empty(spec.data_dir / "asleep")
-    serving = Serving((spec.card,), choice, spec.toy, EngineSpec(slots=spec.slots), asleep, spec.checkpoint)
+    engine_spec = EngineSpec(slots=spec.slots)
+    serving = Serving((spec.card,), choice, spec.toy, engine_spec, asleep, spec.checkpoint, _cache_dir() / "prices")
     clock = SystemClock()
     engine = Workers(tuple(RemoteEngine(serving, clock) for _ in range(spec.workers)))
     async with AsyncExitStack() as stack:
@@ -78,7 +80,10 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
         server = EdgeServer(app)
         warming = asyncio.create_task(_warm_up(engine, server, listener, console))
         await server.until_signal(listener)
-        await warming
+        if not warming.done():
+            warming.cancel()  # told to stop while it was warming up
+        with suppress(asyncio.CancelledError):
+            await warming
 
 
 async def _warm_up(engine: Workers, server: EdgeServer, listener: socket.socket, console: Console) -> None:
@@ -125,6 +130,13 @@ def _empty(folder: Path) -> Path:
     return folder
 
 
+def _cache_dir() -> Path:
+    """What may be deleted at any time: $WORLDROOM_CACHE, else the user's cache folder."""
+    if configured := os.environ.get("WORLDROOM_CACHE"):
+        return Path(configured)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "worldroom"
+
+
 def _precision(name: str) -> Precision:
     try:
         return Precision(name)
@@ -153,24 +165,19 @@ def _journal(spec: ServeSpec, clock: SystemClock, journaling: _Journaling) -> Jo
 
 @asynccontextmanager
 async def _streams(spec: ServeSpec) -> AsyncIterator[_Journaling]:
-    embedded: EmbeddedRedis | None = None
-    try:
-        url = spec.redis_url
-        if url is None:
-            embedded = EmbeddedRedis(spec.data_dir / "redis")
-            embedded.start()
-            url = embedded.url
-        redis = await connect(url)
-    except RedisUnreachable as error:
-        if embedded is not None:
-            embedded.stop()
-        raise UserFault(str(error)) from None
-    except OSError as error:
-        raise UserFault(f"cannot use the data folder {spec.data_dir}: {error.strerror}") from None
-    streams = Streams(redis, JOURNAL_KEEP_S)
-    try:
-        yield _Journaling(streams, embedded)
-    finally:
-        await streams.close()
-        if embedded is not None:
-            embedded.stop()
+    own = EmbeddedRedis(spec.data_dir / "redis")
+    with ExitStack() as stack:
+        try:
+            if spec.redis_url is None:
+                stack.callback(own.stop)
+                own.start()
+            redis = await connect(spec.redis_url or own.url)
+        except RedisUnreachable as error:
+            raise UserFault(str(error)) from None
+        except OSError as error:
+            raise UserFault(f"cannot use the data folder {spec.data_dir}: {error.strerror}") from None
+        streams = Streams(redis, JOURNAL_KEEP_S)
+        try:
+            yield _Journaling(streams, own if spec.redis_url is None else None)
+        finally:
+            await streams.close()

@@ -23,12 +23,14 @@ from .live import Live
 from .past import Past
 from .phase import Phase
 from .pools import FeatureCache
+from .prices import PriceFolder
 from .scheduler import Rules
 from .served import ServedCard
 from .shared import Shared
 from .spec import EngineSpec
 from .store import SnapshotFolder
 from .trail import Trail
+from .upkeep import Upkeep
 from .warmup import warm_up
 from .watched import Watched, info
 from .worker import Device, ThreadDevice
@@ -46,6 +48,7 @@ class Engine:
         encoder: type[H264Encoder] = H264Encoder,
         store: SnapshotFolder | None = None,
         kept: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
+        prices: PriceFolder | None = None,
     ) -> None:
         self._spec, self._clock = spec, clock
         self._device = device or ThreadDevice()
@@ -62,8 +65,19 @@ class Engine:
         self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
         self._features = FeatureCache(spec.features_max, spec.feature_bytes_max)
         self._shared = Shared(
-            clock, spec, self._costs, self._dispatcher, self._features, encoder, self._encoders, Scope(), store, kept
+            clock,
+            spec,
+            self._costs,
+            self._dispatcher,
+            self._features,
+            encoder,
+            self._encoders,
+            Scope(),
+            store,
+            kept,
+            prices,
         )
+        self._upkeep = Upkeep(self._served, self._shared, self._device.name)
         self._serving: asyncio.Task[None] | None = None
         self._ready = False
         self._closed = False
@@ -83,6 +97,7 @@ class Engine:
         for served in self._served.values():
             await self._device.allocate(served.loaded, served.pool.slots)
             await warm_up(served, self._shared, self._device)
+        self._upkeep.start()
         self._ready = True
 
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
@@ -166,6 +181,7 @@ class Engine:
         if self._serving is not None:
             self._serving.cancel()
             await asyncio.wait([self._serving])
+        await self._upkeep.close()
         await self._device.close()
         await asyncio.get_running_loop().run_in_executor(None, self._encoders.shutdown)
 

@@ -6,6 +6,7 @@ what deadlines and admission use. Pure: seconds come in as arguments.
 
 import math
 from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..models.contract.loop import StepKind
@@ -46,6 +47,18 @@ class Estimate:
         ranked = sorted(self._recent)
         self.conservative = ranked[math.ceil(len(ranked) * 0.95) - 1]
 
+    @property
+    def recent(self) -> tuple[float, ...]:
+        """The last 32 figures, oldest first."""
+        return tuple(self._recent)
+
+    def remember(self, seconds: Iterable[float]) -> None:
+        """Older figures, oldest first: as if they had been observed before all that were."""
+        newer = self.recent
+        self._recent.clear()
+        for figure in (*seconds, *newer):
+            self.observe(figure)
+
 
 class Costs:
     """Estimates by (step, rows). An unmeasured row count is priced from the nearest smaller one, row by row."""
@@ -56,14 +69,24 @@ class Costs:
     def observe(self, key: StepKey, rows: int, seconds: float) -> None:
         self._table.setdefault(key, {}).setdefault(rows, Estimate()).observe(seconds)
 
+    def remember(self, key: StepKey, rows: int, seconds: Iterable[float]) -> None:
+        """Figures from before all that were observed here, oldest first."""
+        self._table.setdefault(key, {}).setdefault(rows, Estimate()).remember(seconds)
+
+    def of_card(self, card: str) -> Iterator[tuple[StepKey, int, Estimate]]:
+        """All that is known of a card: step, rows, estimate."""
+        for key, by_rows in self._table.items():
+            if key.card == card:
+                yield from ((key, rows, estimate) for rows, estimate in by_rows.items())
+
     def forget(self, card: str) -> None:
         """Start a card's prices over: what was measured so far was not yet warm."""
         for key in [key for key in self._table if key.card == card]:
             del self._table[key]
 
-    def measured(self, card: str, kind: StepKind) -> bool:
-        """Whether any shape of this kind has run on the card."""
-        return any((key.card, key.kind) == (card, kind) for key in self._table)
+    def measured(self, key: StepKey, rows: int) -> bool:
+        """Whether exactly this has run."""
+        return rows in self._table.get(key, ())
 
     def price(self, key: StepKey, rows: int) -> float:
         """Conservative device-seconds of a batch; raises `UnknownPrice` when this kind was never measured."""

@@ -30,7 +30,7 @@ class LinkMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=T
 class Boot(LinkMessage, frozen=True):
     """The first message: what the worker serves. `folder` keeps its checkpoints, `disk` those of
     sleepers ('' = none); the edge owns both.
-    `checkpoint`: a folder of published weights, '' = the card's own."""
+    `checkpoint`: a folder of published weights, '' = the card's own. `prices`: where they are kept, '' = nowhere."""
 
     cards: tuple[str, ...]
     choice: RuntimeChoice | None
@@ -39,6 +39,7 @@ class Boot(LinkMessage, frozen=True):
     folder: str
     disk: str = ""
     checkpoint: str = ""
+    prices: str = ""
 
 
 class Ask(LinkMessage, frozen=True):

@@ -24,6 +24,7 @@ from ..models.toy.card import ToySpec
 from . import api, link
 from .core import Engine
 from .pools import PoolCorrupt
+from .prices import PriceFolder
 from .store import SnapshotFolder
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,10 @@ class Host:
         published = Path(boot.checkpoint) if boot.checkpoint else None
         loaded = [await asyncio.to_thread(self._load, card, boot.choice, boot.toy, published) for card in boot.cards]
         self._folder = SnapshotFolder(Path(boot.folder), Path(boot.disk) if boot.disk else None)
-        self._engine = engine = Engine(tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept)
+        prices = PriceFolder(Path(boot.prices)) if boot.prices else None
+        self._engine = engine = Engine(
+            tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept, prices=prices
+        )
         try:
             await engine.start()
             await self._stop.wait()

@@ -44,7 +44,8 @@ class WorkerFailed(RuntimeError):
 class Serving:
     """What one worker serves. `disk`: an empty folder for the worlds of sleepers.
 
-    `checkpoint`: a folder of published weights, None = the card's own.
+    `checkpoint`: a folder of published weights, None = the card's own. `prices`: where what steps cost is kept from one
+    start to the next, None = nowhere.
     """
 
     cards: tuple[str, ...]
@@ -53,6 +54,7 @@ class Serving:
     spec: EngineSpec
     disk: Path | None = None
     checkpoint: Path | None = None
+    prices: Path | None = None
 
 
 class RemoteEngine:
@@ -69,6 +71,7 @@ class RemoteEngine:
             self._folder,
             str(serving.disk or ""),
             str(serving.checkpoint or ""),
+            str(serving.prices or ""),
         )
         self._held: dict[str, Held] = {}
         self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}

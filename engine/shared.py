@@ -10,6 +10,7 @@ from .dispatch import Dispatcher
 from .drive import Scope
 from .encode import H264Encoder
 from .pools import FeatureCache
+from .prices import PriceFolder
 from .spec import EngineSpec
 from .store import SnapshotFolder
 
@@ -18,7 +19,8 @@ from .store import SnapshotFolder
 class Shared:
     """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree.
 
-    `store` keeps checkpoints, None = nobody wants any; `kept(session, chunk, epoch)` hears of every one.
+    `store` keeps checkpoints, None = nobody wants any; `kept(session, chunk, epoch)` hears of every one. `prices` keeps
+    what steps cost, None = every start measures.
     """
 
     clock: Clock
@@ -31,3 +33,4 @@ class Shared:
     scope: Scope
     store: SnapshotFolder | None
     kept: Callable[[str, int, int], None]
+    prices: PriceFolder | None

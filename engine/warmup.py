@@ -1,10 +1,12 @@
 """Makes a card warm and prices it before the first session: real chunks, batches, the prompt step, the encoder.
 
 The first round touches everything once and is forgotten; what the second measures are the prices sessions are
-admitted at, so the first chunk of a session costs no more than the tenth.
+admitted at, so the first chunk of a session costs no more than the tenth. Where sound prices are kept on disk, the
+second round only touches what the first one did not.
 """
 
 import asyncio
+import logging
 import math
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 from ..models.contract.cache import CacheView
 from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.loop import Ask, Outcome, StepKind, WorkPlan
-from . import api
+from . import api, prices
 from .cacheio import ReadEntries
 from .costs import StepKey
 from .dispatch import Job, Ran
@@ -23,28 +25,61 @@ from .served import ServedCard
 from .shared import Shared
 from .worker import Batch, Device
 
+log = logging.getLogger(__name__)
+
 CHUNKS = 3
 CHUNKS_PRICED = 24
+CHUNKS_TOUCHED = 2
 SECONDS_PRICED = 1.0
 BATCHES = 3
+FRAMES, FRAMES_TOUCHED = 12, 3
+CREDIBLE, NOISE = 2.0, 0.0005
+"""Kept prices are believed when the fastest chunk of now and of then differ by no more than this factor and noise."""
 
 
 async def warm_up(served: ServedCard, shared: Shared, device: Device) -> None:
     """Run the card alone. Needs a dispatcher that serves its queue and no session."""
-    choices = served.loaded.card.recipe.steps_allowed()
-    first = await _Rehearsal(served, shared).chunks(served.default_steps, CHUNKS)
-    shared.costs.forget(served.loaded.card.name)
+    started, card, default = shared.clock.now(), served.loaded.card, served.default_steps
+    first = await _Rehearsal(served, shared).chunks(default, CHUNKS)
+    shared.costs.forget(card.name)
     served.chunks.clear()
-    for steps in choices:
-        await _Rehearsal(served, shared).chunks(steps, CHUNKS)
-    await _Rehearsal(served, shared).chunks(served.default_steps, CHUNKS_PRICED, SECONDS_PRICED)
-    for key in dict.fromkeys(served.profiles[served.default_steps]):
+    await _Rehearsal(served, shared).chunks(default, CHUNKS)
+    kept = await _take_over_kept(served, shared, device)
+    for steps in card.recipe.steps_allowed():
+        if steps != default:
+            await _Rehearsal(served, shared).chunks(steps, CHUNKS_TOUCHED if kept else CHUNKS)
+    if not kept:
+        await _Rehearsal(served, shared).chunks(default, CHUNKS_PRICED, SECONDS_PRICED)
+    for key in dict.fromkeys(served.profiles[default]):
         await _price_batches(served, shared, device, key, rows=2)
-    for key in _unrehearsed(served, shared):
+    for key in _unrehearsed(served):
         await _price_batches(served, shared, device, key, rows=1)
     if served.loaded.slab is not None:
         await _price_cache_io(served, shared, device)
-    await _warm_encoder(served, shared, first)
+    await _warm_encoder(served, shared, first, FRAMES_TOUCHED if kept else FRAMES)
+    seconds = shared.clock.now() - started
+    log.info("card '%s' is warm after %.2f s, its prices were %s", card.name, seconds, "kept" if kept else "measured")
+    if shared.prices is not None and not kept:
+        sheet = prices.sheet_of(served, shared.costs, prices.subject(served, device.name))
+        await asyncio.get_running_loop().run_in_executor(shared.encoders, shared.prices.write, card.name, sheet)
+
+
+async def _take_over_kept(served: ServedCard, shared: Shared, device: Device) -> bool:
+    """Whether there were prices on disk that agree with the few chunks made so far; then they are known now."""
+    folder, card, steps = shared.prices, served.loaded.card.name, served.default_steps
+    if folder is None:
+        return False
+    subject = prices.subject(served, device.name)
+    sheet = await asyncio.get_running_loop().run_in_executor(shared.encoders, folder.read, card, subject)
+    chunk = next((chunk for chunk in sheet.chunks if chunk.steps == steps), None) if sheet else None
+    if sheet is None or chunk is None:
+        return False
+    then, now = min(chunk.took_us) / 1e6, min(served.chunks[steps].recent)
+    if max(then, now) > CREDIBLE * min(then, now) + NOISE:
+        log.warning("kept prices of '%s' are ignored: a chunk took %.4f s, now it takes %.4f s", card, then, now)
+        return False
+    prices.restore(sheet, served, shared.costs)
+    return True
 
 
 class _Rehearsal:
@@ -106,11 +141,12 @@ def _idle(served: ServedCard) -> Conditions:
     return Conditions(epoch=0, controls=controls, pointer=(0.0, 0.0), prompts=(share,), prompt_version=1, input_seq=0)
 
 
-def _unrehearsed(served: ServedCard, shared: Shared) -> list[StepKey]:
+def _unrehearsed(served: ServedCard) -> list[StepKey]:
     """Step kinds that only some chunks have (an opening picture, a rebuilt cache); priced whatever their shape."""
     card, precision = served.loaded.card, served.loaded.choice.precision
     kinds = dict.fromkeys(kind for loop in card.loops for kind in loop.steps)
-    return [StepKey(card.name, kind, (), precision) for kind in kinds if not shared.costs.measured(card.name, kind)]
+    rehearsed = {key.kind for profile in served.profiles.values() for key in profile} | {StepKind.PROMPT_ENCODE}
+    return [StepKey(card.name, kind, (), precision) for kind in kinds if kind not in rehearsed]
 
 
 async def _price_batches(served: ServedCard, shared: Shared, device: Device, key: StepKey, rows: int) -> None:
@@ -118,11 +154,7 @@ async def _price_batches(served: ServedCard, shared: Shared, device: Device, key
     while rows <= min(shared.spec.max_rows, served.pool.slots):
         work = served.loaded.runtime.warm_up_rows(key.kind, rows)
         batch = Batch(served.loaded, key.kind, tuple(row for row, _ in work), tuple(view for _, view in work))
-        for attempt in range(BATCHES + 1):
-            started = shared.clock.now()
-            await device.run(batch)
-            if attempt:
-                shared.costs.observe(key, rows, shared.clock.now() - started)
+        await _price(shared, device, key, batch)
         rows *= 2
 
 
@@ -130,22 +162,27 @@ async def _price_cache_io(served: ServedCard, shared: Shared, device: Device) ->
     """Measure reading a full window, as a checkpoint does."""
     slot = served.pool.acquire()
     row = ReadEntries(slot, tuple(range(served.pool.spec.window)))
-    batch = Batch(served.loaded, StepKind.CACHE_IO, (row,), (None,))
     try:
-        for attempt in range(BATCHES + 1):
-            started = shared.clock.now()
-            await device.run(batch)
-            if attempt:
-                shared.costs.observe(served.cache_step(), 1, shared.clock.now() - started)
+        await _price(shared, device, served.cache_step(), Batch(served.loaded, StepKind.CACHE_IO, (row,), (None,)))
     finally:
         served.pool.free(slot)
 
 
-async def _warm_encoder(served: ServedCard, shared: Shared, outcome: Outcome[Any]) -> None:
+async def _price(shared: Shared, device: Device, key: StepKey, batch: Batch) -> None:
+    """Run the batch once to make it warm, then to measure it where its price is not known yet."""
+    rows = len(batch.rows)
+    await device.run(batch)
+    for _ in range(0 if shared.costs.measured(key, rows) else BATCHES):
+        started = shared.clock.now()
+        await device.run(batch)
+        shared.costs.observe(key, rows, shared.clock.now() - started)
+
+
+async def _warm_encoder(served: ServedCard, shared: Shared, outcome: Outcome[Any], frames: int) -> None:
     loop, frame = asyncio.get_running_loop(), served.loaded.card.frame
     encoder = await loop.run_in_executor(shared.encoders, shared.encoder, frame, shared.spec.kbps, shared.spec.kbps_max)
     rgb_HWC = np.asarray(outcome.frames_FHWC[0])
-    for number in range(12):
+    for number in range(frames):
         started = shared.clock.now()
         await loop.run_in_executor(shared.encoders, encoder.encode, rgb_HWC, number * 3000, number == 2)
         if number >= 2:

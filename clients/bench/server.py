@@ -1,5 +1,6 @@
-"""A `worldroom serve` of our own for as long as a measurement or a test runs: free loopback port, own data folder."""
+"""A `worldroom serve` of our own for as long as a measurement or a test runs: free loopback port, own folders."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -42,6 +43,7 @@ def serving(card: str, *options: str) -> Iterator[str]:
                 [command(), "serve", "--card", card, "--port", str(port), "--data", folder, "--loopback", *options],
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                env=os.environ | {"WORLDROOM_CACHE": folder},
             )
         try:
             _wait_ready(process, f"http://127.0.0.1:{port}", log)
