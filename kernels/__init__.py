@@ -1,0 +1,1 @@
+"""Tensors in, tensors out: what a frame's time goes into. One operation, one file: torch, Triton, choose()."""

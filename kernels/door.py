@@ -1,0 +1,38 @@
+"""What is checked before an operation runs: shapes, dtypes, devices, strides, with the numbers in the error."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+
+
+class BadInput(ValueError):
+    """A tensor or number an operation cannot take; the message has the numbers."""
+
+
+def expect(holds: bool, message: str) -> None:
+    """Raise BadInput unless it holds."""
+    if not holds:
+        raise BadInput(message)
+
+
+def expect_shape(name: str, tensor: Tensor, shape: tuple[int | None, ...]) -> None:
+    """`None` in `shape` is any size."""
+    fits = tensor.ndim == len(shape) and all(
+        want is None or have == want for have, want in zip(tensor.shape, shape, strict=True)
+    )
+    expect(fits, f"{name} is {list(tensor.shape)}, wanted {[('any' if n is None else n) for n in shape]}")
+
+
+def expect_floats(*tensors: tuple[str, Tensor]) -> None:
+    """Float32, bfloat16 or float16, last axis contiguous, all on one device."""
+    device = tensors[0][1].device
+    for name, tensor in tensors:
+        expect(tensor.dtype in FLOATS, f"{name} is {tensor.dtype}, wanted one of {', '.join(map(str, FLOATS))}")
+        expect(tensor.device == device, f"{name} is on {tensor.device}, {tensors[0][0]} on {device}")
+        strides = tensor.stride()
+        expect(
+            not strides or strides[-1] == 1 or tensor.shape[-1] == 1, f"{name} has strides {strides}, the last not 1"
+        )

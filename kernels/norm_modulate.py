@@ -1,0 +1,191 @@
+"""AdaLN around a block: norm of every token, then scale and shift of its frame; and a gated residual before it.
+
+    h = x + gate * y                       (gated residual; gate None = 1)
+    z = norm(h) * (1 + scale) + shift      layer: (h - mean) / sqrt(var + eps);  rms: h / sqrt(mean(h^2) + eps)
+
+Statistics and arithmetic are float32; h is rounded to the dtype of x before the norm, so fused equals unfused.
+Moved: x, y, h, z once each = up to 4 * B*T*M values, where separate operations move up to 9; FLOP: about 10 * B*T*M.
+Sources: DiT (2212.09748, section 3.2, adaLN-zero); RMSNorm (1910.07467).
+
+Legend: B rows, T tokens of a row, F frames (T = F x tokens of a frame), M width.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .door import expect, expect_floats, expect_shape
+from .launch import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
+
+WIDEST = 16384
+
+
+class Norm(StrEnum):
+    """What is normalised: deviation from the mean, or size."""
+
+    LAYER = "layer"
+    RMS = "rms"
+
+
+def norm_modulate(
+    x_BTM: Tensor,
+    scale_BFM: Tensor,
+    shift_BFM: Tensor,
+    *,
+    norm: Norm = Norm.LAYER,
+    eps: float = 1e-6,
+    backend: Backend | None = None,
+) -> Tensor:
+    """z of x itself, in the dtype of x. `scale`, `shift` may be broadcast views. Raises BadInput."""
+    _check(x_BTM, ("scale", scale_BFM), ("shift", shift_BFM))
+    if runs_triton(backend, choose(x_BTM), x_BTM.device):
+        return _launched(x_BTM, None, None, (scale_BFM, shift_BFM), norm, eps)[1]
+    return _reference_norm(x_BTM, scale_BFM, shift_BFM, norm, eps)
+
+
+def gate_residual(x_BTM: Tensor, y_BTM: Tensor, gate_BFM: Tensor | None, *, backend: Backend | None = None) -> Tensor:
+    """h alone. Raises BadInput."""
+    _check(x_BTM, *([] if gate_BFM is None else [("gate", gate_BFM)]), y_BTM=y_BTM)
+    if runs_triton(backend, choose(x_BTM), x_BTM.device):
+        return _launched(x_BTM, y_BTM, gate_BFM, None, Norm.LAYER, 0.0)[0]
+    return _reference_gate(x_BTM, y_BTM, gate_BFM)
+
+
+def gate_norm_modulate(
+    x_BTM: Tensor,
+    y_BTM: Tensor,
+    gate_BFM: Tensor | None,
+    scale_BFM: Tensor,
+    shift_BFM: Tensor,
+    *,
+    norm: Norm = Norm.LAYER,
+    eps: float = 1e-6,
+    backend: Backend | None = None,
+) -> tuple[Tensor, Tensor]:
+    """(h, z of h): the end of one half of a block and the start of the next in one pass. Raises BadInput."""
+    gates = [] if gate_BFM is None else [("gate", gate_BFM)]
+    _check(x_BTM, ("scale", scale_BFM), ("shift", shift_BFM), *gates, y_BTM=y_BTM)
+    if runs_triton(backend, choose(x_BTM), x_BTM.device):
+        return _launched(x_BTM, y_BTM, gate_BFM, (scale_BFM, shift_BFM), norm, eps)
+    h = _reference_gate(x_BTM, y_BTM, gate_BFM)
+    return h, _reference_norm(h, scale_BFM, shift_BFM, norm, eps)
+
+
+def choose(x_BTM: Tensor) -> Choice:
+    """Triton on a GPU for rows that fit one program."""
+    width = x_BTM.shape[-1]
+    return choice(x_BTM.device, [(width > WIDEST, f"width {width} is above {WIDEST}")])
+
+
+# ---- reference ----
+
+
+def _reference_norm(x_BTM: Tensor, scale_BFM: Tensor, shift_BFM: Tensor, norm: Norm, eps: float) -> Tensor:
+    h = x_BTM.float()
+    if norm is Norm.LAYER:
+        h = F.layer_norm(h, h.shape[-1:], eps=eps)
+    else:
+        h = h * torch.rsqrt(h.square().mean(-1, keepdim=True) + eps)
+    z = _framed(h, scale_BFM) * (1 + scale_BFM.float()[:, :, None]) + shift_BFM.float()[:, :, None]
+    return z.flatten(1, 2).to(x_BTM.dtype)
+
+
+def _reference_gate(x_BTM: Tensor, y_BTM: Tensor, gate_BFM: Tensor | None) -> Tensor:
+    y = y_BTM.float()
+    if gate_BFM is not None:
+        y = (_framed(y, gate_BFM) * gate_BFM.float()[:, :, None]).flatten(1, 2)
+    return (x_BTM.float() + y).to(x_BTM.dtype)
+
+
+def _framed(x_BTM: Tensor, modulation_BFM: Tensor) -> Tensor:
+    """[B, F, tokens of a frame, M]."""
+    return x_BTM.reshape(x_BTM.shape[0], modulation_BFM.shape[1], -1, x_BTM.shape[2])
+
+
+# ---- Triton ----
+
+
+@jit
+def _kernel(
+    x: tl.tensor, y: tl.tensor, gate: tl.tensor, scale: tl.tensor, shift: tl.tensor, h_out: tl.tensor, z_out: tl.tensor,
+    tokens: tl.tensor, frame_tokens: tl.tensor, width: tl.tensor, eps: tl.tensor,
+    x_row: tl.tensor, x_token: tl.tensor, y_row: tl.tensor, y_token: tl.tensor,
+    gate_row: tl.tensor, gate_frame: tl.tensor,
+    scale_row: tl.tensor, scale_frame: tl.tensor, shift_row: tl.tensor, shift_frame: tl.tensor,
+    ADDS: tl.constexpr, GATES: tl.constexpr, NORMS: tl.constexpr, CENTERS: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
+    """One program per token."""
+    token = tl.program_id(0)
+    row = (token // tokens).to(tl.int64)
+    place = token % tokens
+    frame = place // frame_tokens
+    at = tl.arange(0, BLOCK)
+    inside = at < width
+    h = tl.load(x + row * x_row + place * x_token + at, inside, 0.0).to(tl.float32)
+    if ADDS:
+        add = tl.load(y + row * y_row + place * y_token + at, inside, 0.0).to(tl.float32)
+        if GATES:
+            add = add * tl.load(gate + row * gate_row + frame * gate_frame + at, inside, 0.0).to(tl.float32)
+        h = (h + add).to(h_out.dtype.element_ty)
+        tl.store(h_out + token.to(tl.int64) * width + at, h, inside)
+        h = h.to(tl.float32)
+    if NORMS:
+        if CENTERS:
+            h = tl.where(inside, h - tl.sum(h, 0) / width, 0.0)
+        h = h / tl.sqrt(tl.sum(h * h, 0) / width + eps)
+        up = 1.0 + tl.load(scale + row * scale_row + frame * scale_frame + at, inside, 0.0).to(tl.float32)
+        z = h * up + tl.load(shift + row * shift_row + frame * shift_frame + at, inside, 0.0).to(tl.float32)
+        tl.store(z_out + token.to(tl.int64) * width + at, z.to(z_out.dtype.element_ty), inside)
+
+
+def _launched(
+    x: Tensor, y: Tensor | None, gate: Tensor | None, modulation: tuple[Tensor, Tensor] | None, norm: Norm, eps: float
+) -> tuple[Tensor, Tensor]:
+    """h and z; what is not asked for is the empty tensor."""
+    rows, tokens, width = x.shape
+    h = torch.empty(x.shape if y is not None else 0, dtype=x.dtype, device=x.device)
+    z = torch.empty(x.shape if modulation is not None else 0, dtype=x.dtype, device=x.device)
+    scale, shift = modulation or (None, None)
+    frames = next((t.shape[1] for t in (scale, gate) if t is not None), 1)
+    parts = [t if t is not None else x for t in (y, gate, scale, shift)]
+    block = power_of_two(width)
+    if rows * tokens:
+        _kernel[(rows * tokens,)](
+            x, *parts, h, z, tokens, tokens // frames, width, eps,
+            *(stride for t in (x, *parts) for stride in t.stride()[:2]),
+            ADDS=y is not None, GATES=gate is not None, NORMS=modulation is not None,
+            CENTERS=norm is Norm.LAYER, BLOCK=block, num_warps=_warps(block),
+        )  # fmt: skip
+    return h, z
+
+
+def _warps(block: int) -> int:
+    return min(16, max(1, block // 512))
+
+
+def _check(x_BTM: Tensor, *modulations: tuple[str, Tensor], y_BTM: Tensor | None = None) -> None:
+    expect_shape("x", x_BTM, (None, None, None))
+    rows, tokens, width = x_BTM.shape
+    frames = modulations[0][1].shape[1] if modulations and modulations[0][1].ndim == 3 else 1
+    for name, tensor in modulations:
+        expect_shape(name, tensor, (rows, frames, width))
+    if y_BTM is not None:
+        expect_shape("y", y_BTM, (rows, tokens, width))
+    expect(frames > 0 and tokens % frames == 0, f"{tokens} tokens do not split into {frames} frames")
+    expect_floats(("x", x_BTM), *modulations, *([] if y_BTM is None else [("y", y_BTM)]))
+
+
+def builds() -> list[Build]:
+    """Widths of small and large models, fused and alone."""
+    types = dict.fromkeys(("x", "y", "h_out", "z_out"), "*bf16") | dict.fromkeys(("gate", "scale", "shift"), "*fp32")
+    types |= {"eps": "fp32"} | dict.fromkeys(("tokens", "frame_tokens", "width"), "i32")
+    strides = ("x_row", "x_token", "y_row", "y_token", "gate_row", "gate_frame")
+    types |= dict.fromkeys((*strides, "scale_row", "scale_frame", "shift_row", "shift_frame"), "i32")
+    on = {"ADDS": True, "GATES": True, "NORMS": True, "CENTERS": True}
+    return [
+        Build(_kernel, types, on | {"BLOCK": block}, _warps(block), f"width {block}") for block in (256, 2048, WIDEST)
+    ]
