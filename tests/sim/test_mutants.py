@@ -13,14 +13,12 @@ from worldroom.tests.flow.test_engine import (
 from worldroom.tests.flow.test_engine import (
     test_a_supersede_takes_effect_within_one_step as cancels_are_seen,
 )
-from worldroom.tests.interleave.test_interleave import (
-    test_interleaved_sessions_make_what_each_makes_alone as gate,
-)
+from worldroom.tests.interleave.test_interleave import interleave as gate
 
 
 def interleave() -> None:
     for seed in range(6):
-        gate(seed)
+        gate(4, seed)
 
 
 def no_rollback(patch: pytest.MonkeyPatch) -> None:
