@@ -11,10 +11,12 @@ from pathlib import Path
 
 from ..clock import Clock
 from ..engine.api import Door, Refused, SetBitrate
+from ..sessions.messages import Problem
+from ..sessions.sink import GOING_AWAY
 from .connection import CLOSE_TIMEOUT, BadOffer
 from .fanout import BitrateRange, Fanout
 from .ice import HostPolicy, UdpPorts
-from .peer import Viewer
+from .peer import LINGER, Viewer
 from .seats import Entrance
 from .wire import Answer, Offer
 
@@ -103,10 +105,14 @@ class Edge:
         self._watch = asyncio.create_task(self._watch_viewers(), name="edge-watch")
 
     async def close(self) -> None:
-        """End every connection; takes at most a little more than `CLOSE_TIMEOUT`."""
+        """Tell every viewer, then end its connection; takes at most a little more than `LINGER + CLOSE_TIMEOUT`."""
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
+        if self._viewers:
+            for viewer in list(self._viewers):
+                viewer.send(Problem(code=GOING_AWAY, detail="the server stops"))
+            await asyncio.sleep(LINGER)
         for viewer in list(self._viewers):
             viewer.leave("server stops")
         if self._closing:

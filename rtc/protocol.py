@@ -14,7 +14,14 @@ import msgspec
 from . import wire
 from .wire import Channel, ClientMessage, ServerMessage
 
-BODIES: tuple[type[msgspec.Struct], ...] = (wire.Offer, wire.Answer, wire.Refusal, wire.ApiError, wire.RoomView)
+BODIES: tuple[type[msgspec.Struct], ...] = (
+    wire.Offer,
+    wire.Answer,
+    wire.FirstFrame,
+    wire.Refusal,
+    wire.ApiError,
+    wire.RoomView,
+)
 
 INTRODUCTION = """# Protocol
 
@@ -38,10 +45,22 @@ an `apierror` body: `400` for a bad body, SDP or room name, `413` above 64 KiB, 
 
 Messages are JSON text of at most 16 KiB with a `type` field; unknown fields are refused. A message that cannot be read
 is answered by `problem`. A viewer that is not heard (any datagram: reports, acknowledgements, messages) for 4.5 seconds
-is removed, so clients send `ping` every second. The problems `taken_over` and `room_closed` end the connection.
+is removed, so clients send `ping` every second. The problems `taken_over`, `room_closed` and `going_away`
+(the server stops: come back with the token) end the connection.
 
 The video carries the playout-delay extension with 0..0, so browsers show frames as they come. A receipt's `rtp` equals
 the frame's RTP timestamp (`rtpTimestamp` in requestVideoFrameCallback).
+
+## First frames
+
+Where `welcome` has a `first_frame`, `POST /v1/rooms/{room}/first_frame` begins the world anew from a picture or from
+the end of a video. The body is the file, its `Content-Type` one of `image/png`, `image/jpeg`, `image/webp` (at most 8 MiB
+and 16 million pixels), `video/mp4` and `video/webm` (at most 32 MiB); `Authorization: Bearer` carries the token of the
+driver's seat. Pictures are cut and scaled to the world's size; of a video the last frames are taken, at its rate.
+
+The answer is a `firstframe` body or an `apierror`: `401` no token or no place, `403` not the driver, `404` no such
+room, `408` too slow, `409` worlds of this card begin from words alone, `413` too large, `415` another type, `422` not
+readable, too short, too many pixels, `503` busy.
 """
 
 

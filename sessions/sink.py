@@ -8,7 +8,8 @@ from typing import Protocol
 from ..engine.api import Frame
 from .messages import ServerMessage
 
-ENDS = frozenset({"taken_over", "room_closed"})
+GOING_AWAY = "going_away"
+ENDS = frozenset({"taken_over", "room_closed", GOING_AWAY})
 """Problem codes after which the connection is over: the sink delivers the problem and closes."""
 
 

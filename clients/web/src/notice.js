@@ -39,6 +39,7 @@ export function words(link, world, seen, wait_s) {
     case 'refused':
       return { title: 'The server said no', text: `${sentence(link.detail)} ${soon}`, act: 'Try now' };
     case 'lost':
+      if (link.stopped) return { title: 'The server has stopped', text: `It may be starting again. ${soon}`, act: 'Try now' };
       return link.failures < UNANSWERED_BEFORE_GONE
         ? { title: 'Reconnecting', text: 'The connection broke. Your world is kept and goes on where it was.' }
         : { title: 'The server does not answer', text: `It may be starting again. ${soon}`, act: 'Try now' };

@@ -15,9 +15,10 @@ import { Refusal, openPeer, support } from './peer.js';
 /** @typedef {import('./peer.js').Peer} Peer */
 /**
  * What a person should know about the connection. `until_ms`: when the next attempt comes (performance.now()).
+ * `stopped`: the server said that it stops.
  * @typedef {{ phase: 'connecting' | 'live' | 'elsewhere' | 'ended' | 'no-webrtc' | 'no-h264' }
  *   | { phase: 'full' | 'refused', until_ms: number, code: string, queue_place: number, detail: string }
- *   | { phase: 'lost', until_ms: number, detail: string, failures: number }} Link
+ *   | { phase: 'lost', until_ms: number, detail: string, failures: number, stopped: boolean }} Link
  */
 /**
  * @typedef {{
@@ -36,6 +37,8 @@ const FULL = 503;
 const TOKEN_REFUSED = [401, 403, 410];
 /** Problems after which the server closes the connection for good, and the phase that this page is in then. */
 const ENDS = new Map(/** @type {const} */ ([['taken_over', 'elsewhere'], ['room_closed', 'ended']]));
+/** The problem that says that the server stops; the page tries to come back. */
+const GOING_AWAY = 'going_away';
 
 export class Room {
   /** @param {{ name: string, role?: Role | null, place: import('./place.js').Place, on: RoomEvents }} options */
@@ -48,6 +51,7 @@ export class Room {
     this.peer = null;
     this.running = false;
     this.ids = 0;
+    this.stopped = false;
     /** Ends the present wait. */
     this.wake = () => {};
     place.onTaken(() => this.#rest('elsewhere'));
@@ -106,6 +110,7 @@ export class Room {
         const peer = await openPeer(this.#wish(), { ...this.on, message: (message) => this.#hear(message) });
         if (!this.running) return peer.close('stopped');
         failures = 0;
+        this.stopped = false;
         this.peer = peer;
         this.place.take(peer.token);
         this.on.link({ phase: 'live' });
@@ -140,7 +145,7 @@ export class Room {
     const retry_after_s = error instanceof Refusal ? error.retry_after_s : 0;
     const until_ms = performance.now() + 1000 * delay_s(failures, Math.random(), retry_after_s);
     const detail = error instanceof Error ? error.message : String(error);
-    if (!(error instanceof Refusal)) return { phase: 'lost', until_ms, detail, failures };
+    if (!(error instanceof Refusal)) return { phase: 'lost', until_ms, detail, failures, stopped: this.stopped };
     if (TOKEN_REFUSED.includes(error.status)) this.place.forget();
     const { code, queue_place } = error;
     return { phase: error.status === FULL ? 'full' : 'refused', until_ms, code, queue_place, detail };
@@ -162,9 +167,12 @@ export class Room {
 
   /** @param {ServerMessage} message */
   #hear(message) {
-    const end = message.type === 'problem' ? ENDS.get(/** @type {'taken_over' | 'room_closed'} */ (message.code)) : undefined;
-    if (end) this.#rest(end);
-    else this.on.message(message);
+    const problem = message.type === 'problem' ? message.code : '';
+    const end = ENDS.get(/** @type {'taken_over' | 'room_closed'} */ (problem));
+    if (end) return this.#rest(end);
+    if (problem !== GOING_AWAY) return this.on.message(message);
+    this.stopped = true;
+    this.peer?.close('the server stops');
   }
 
   /** Leave it at that until somebody starts the room again. @param {'elsewhere' | 'ended'} phase */

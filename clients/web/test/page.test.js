@@ -45,9 +45,11 @@ test('every state of the connection has words', () => {
   assert.equal(words({ phase: 'live' }, 'running', true, 0), null);
   const full = words({ phase: 'full', code: 'no_slot', until_ms: 0, queue_place: 2, detail: '' }, 'opening', false, 7);
   assert.equal(full?.text, 'All it can carry is taken. You are number 2 in line. Trying again in 7 s.');
-  const lost = (/** @type {number} */ failures) => words({ phase: 'lost', until_ms: 0, detail: '', failures }, 'running', true, 3);
+  const lost = (/** @type {number} */ failures) => words({ phase: 'lost', until_ms: 0, detail: '', failures, stopped: false }, 'running', true, 3);
   assert.equal(lost(0)?.title, 'Reconnecting');
   assert.equal(lost(5)?.title, 'The server does not answer');
+  const stopped = words({ phase: 'lost', until_ms: 0, detail: '', failures: 1, stopped: true }, 'running', true, 3);
+  assert.deepEqual([stopped?.title, stopped?.text], ['The server has stopped', 'It may be starting again. Trying again in 3 s.']);
   assert.equal(words({ phase: 'elsewhere' }, 'running', true, 0)?.act, 'Take it back');
 });
 
