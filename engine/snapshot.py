@@ -64,7 +64,8 @@ def loads(data: bytes) -> Snapshot:
 
 def maker(loaded: LoadedCard) -> str:
     """Everything that must be equal where a snapshot is continued."""
-    return f"{loaded.card.name}@{loaded.card.version} {loaded.weights} {loaded.choice.precision}"
+    mode = "" if loaded.choice.exact else " inexact"
+    return f"{loaded.card.name}@{loaded.card.version} {loaded.weights} {loaded.choice.precision}{mode}"
 
 
 def carry_bytes(loaded: LoadedCard, carry: Any) -> bytes | None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from ..contract.intercept import intercept
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..weights import digest
@@ -10,6 +11,7 @@ from .card import RECIPE, drive_card
 from .loop import DriveCarry, DriveLoop
 from .openings import load_openings
 from .runtime import DriveRuntime, load_networks, native_precision
+from .skip import SKIP_BELOW, SkipLastPass
 from .text import load_text
 
 
@@ -17,10 +19,11 @@ def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     """`choice` None = the recipe's default in this CPU's own precision. Raises `RecipeMismatch` or `WeightsError`."""
     chosen = choice or replace(RECIPE.default, precision=native_precision())
     RECIPE.check(chosen)
-    card = drive_card(chosen.precision)
+    card = drive_card(chosen.precision, chosen.exact)
     transformer, autoencoder = load_networks(folder, chosen.precision)
     openings = load_openings(folder / "openings.safetensors")
     text = load_text(folder / "text.safetensors")
     runtime = DriveRuntime(transformer, autoencoder, text.look, chosen.precision)
     files = [folder / component.file for component in card.components]
-    return LoadedCard(card, chosen, digest(files), DriveLoop(openings), runtime, DriveCarry, runtime)
+    loaded = LoadedCard(card, chosen, digest(files), DriveLoop(openings), runtime, DriveCarry, runtime)
+    return loaded if chosen.exact else intercept(loaded, SkipLastPass(SKIP_BELOW))
