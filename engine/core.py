@@ -19,6 +19,7 @@ from .dispatch import Dispatcher
 from .drive import Scope
 from .encode import H264Encoder
 from .live import Live
+from .observers import Finite, Observer
 from .past import Past
 from .phase import Phase
 from .pools import FeatureCache
@@ -49,6 +50,7 @@ class Engine:
         store: SnapshotFolder | None = None,
         kept: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
         prices: PriceFolder | None = None,
+        observers: tuple[Observer, ...] = (Finite(),),
     ) -> None:
         self._spec, self._clock = spec, clock
         self._device = device or ThreadDevice()
@@ -60,7 +62,7 @@ class Engine:
         self._reception = Reception(spec, clock, self._served, self._lives, self._going)
         self._commands: deque[api.Command] = deque()
         rules = Rules(max_rows=spec.max_rows, ageing=spec.ageing, seed=spec.seed)
-        self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected)
+        self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)
         self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
         self._features = FeatureCache(spec.features_max, spec.feature_bytes_max)
         self._shared = Shared(
