@@ -235,8 +235,7 @@ class ChunkCancelled(Message, frozen=True):
 class Frame(Message, frozen=True):
     """One encoded frame, handed out at its playout time.
 
-    `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264; `begun` when its chunk's conditions were sampled;
-    `pace_us` how long the packet waited for its playout time.
+    `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264; `begun` when its chunk's conditions were sampled.
     """
 
     session: str
@@ -250,7 +249,6 @@ class Frame(Message, frozen=True):
     prompt_version: int
     controls: tuple[float, ...]
     begun: float
-    pace_us: int
     timings: Timings
 
 

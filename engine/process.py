@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import selectors
 import shutil
 import signal
 import socket
@@ -171,8 +172,13 @@ def main(load: Load = catalog.load) -> None:
     async def serve() -> None:
         await Host(SystemClock(), load).run(end)
 
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve())
+    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=punctual_loop) as runner:
+        runner.run(serve())
+
+
+def punctual_loop() -> asyncio.AbstractEventLoop:
+    """A loop whose timers are exact to microseconds: epoll rounds up to whole milliseconds. It has few descriptors."""
+    return asyncio.SelectorEventLoop(selectors.SelectSelector())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """One card as the engine serves it: its slots, the step sequence of its chunks, what that costs, and its counters."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from ..models.contract.loop import StepKind, WorkPlan
 from .api import CardInfo, ControlInfo, OpeningSize
 from .costs import Costs, Estimate, StepKey
 from .drive import NoCache, Writes
-from .playout import Allowance
+from .playout import Allowance, Lead
 from .pools import SlabPool, SlotWrites, content_of, digest_of
 
 _NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
@@ -28,8 +29,8 @@ class Counters:
 
 @dataclass(slots=True)
 class ServedCard:
-    """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, both by number
-    of denoise steps: they predict the next chunk's price.
+    """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, `leads` the way
+    to the first packet, all by number of denoise steps: they predict the next chunk.
     """
 
     loaded: LoadedCard
@@ -39,6 +40,7 @@ class ServedCard:
     encoding: Estimate = field(default_factory=Estimate)
     counters: Counters = field(default_factory=Counters)
     allowance: Allowance = field(default_factory=Allowance)
+    leads: defaultdict[int, Lead] = field(default_factory=lambda: defaultdict(Lead))
 
     @classmethod
     def with_slots(cls, loaded: LoadedCard, slots: int) -> "ServedCard":
@@ -84,6 +86,10 @@ class ServedCard:
     def chunk_price(self, steps: int) -> float:
         """Conservative device-seconds of a whole chunk; 0 before the first one."""
         return self.chunks[steps].conservative if steps in self.chunks else 0.0
+
+    def lead(self, steps: int, encode: float) -> float:
+        """Seconds from asking for a chunk's conditions to its first packet; `encode` counts until that was seen."""
+        return self.leads[steps].value(self.chunk_price(steps) + encode) + self.allowance.value
 
     def remaining(self, costs: Costs, steps: int, done: int, current: StepKey) -> float:
         """Seconds for `current`, conservatively, and for what follows it in its chunk, on average (`done` are over)."""

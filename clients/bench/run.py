@@ -120,7 +120,7 @@ def _add_latency(view: Table, cell: LatencyCell) -> None:
         _add(view, "", "waiting for the next frame's slot, ms", cell.hold_ms, "0 .. one frame")
     for figure, part in (("wait", cell.wait_ms), ("decode", cell.decode_ms), ("encode", cell.encode_ms)):
         _add(view, "", f"  {figure}, ms", part, "")
-    _add(view, "", "  encoded to sent, ms", cell.pace_ms, "")
+    _add(view, "", "  between the steps, for the playout time, to the edge, ms", cell.pace_ms, "")
 
 
 def _fanout_table(cell: FanoutCell) -> Table:
