@@ -23,21 +23,25 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object an
 @app.callback(invoke_without_command=True)
 def bench(
     context: typer.Context,
-    row: Annotated[list[str] | None, typer.Option(help="Only these rows: latency, fanout, join, drive.")] = None,
+    row: Annotated[
+        list[str] | None, typer.Option(help="Only these rows: latency, fanout, join, drive; memory.")
+    ] = None,
     seconds: Annotated[float, typer.Option(min=2, help="Measuring time of each cell.")] = 8.0,
     seed: Annotated[int, typer.Option(help="Seed of the clients' phases.")] = 0,
+    card: Annotated[str, typer.Option(help="Row memory: the world to measure.")] = "toy",
     as_json: JsonFlag = False,
 ) -> None:
-    """All rows, in under five minutes. Starts its own server on a free loopback port and stops it again."""
+    """All rows but memory, in under five minutes. Starts its own server on a free loopback port and stops it again."""
     if context.invoked_subcommand is not None:
         return
     from ..clients.bench import run
 
-    unknown = [name for name in row or () if name not in run.ROWS]
+    rows = (*run.ROWS, *run.LONG_ROWS)
+    unknown = [name for name in row or () if name not in rows]
     if unknown:
-        raise fail(f"no row '{unknown[0]}'{did_you_mean(unknown[0], run.ROWS)}; rows: {', '.join(run.ROWS)}")
+        raise fail(f"no row '{unknown[0]}'{did_you_mean(unknown[0], rows)}; rows: {', '.join(rows)}")
     try:
-        report = asyncio.run(run.run_bench(tuple(row or run.ROWS), seconds=seconds, seed=seed))
+        report = asyncio.run(run.run_bench(tuple(row or run.ROWS), seconds=seconds, seed=seed, card=card))
     except run.BenchFailed as error:
         raise fail(str(error)) from None
     if as_json:
