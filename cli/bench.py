@@ -52,20 +52,24 @@ def bench(
 
 @app.command("falsifier")
 def falsifier(
-    trace: Annotated[Path | None, typer.Option(help="Another duty cycle; default: the one in the package.")] = None,
+    trace: Annotated[
+        list[Path] | None, typer.Option(help="Duty cycles of your own; may be repeated. Default: the package's.")
+    ] = None,
+    traces: Annotated[int, typer.Option(min=1, max=64, help="The package's trace and so many of its kind.")] = 12,
     max_rows: Annotated[int, typer.Option(min=1, max=16, help="Rows of one batch.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of draws between equals.")] = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Step-level scheduling against whole chunks, first come first served, on one trace in virtual time."""
-    from ..engine.duel.duty import DEFAULT, load
+    """Step-level scheduling against whole chunks, first come first served, on several traces in virtual time."""
+    from ..engine.duel.duty import load
+    from ..engine.duel.make_duty_cycle import published
     from ..engine.duel.verdict import falsify, table
 
     try:
-        duty = load(trace or DEFAULT)
+        duties = [load(path) for path in trace] if trace else published(traces)
     except (OSError, msgspec.DecodeError) as error:
-        raise fail(f"cannot read the duty cycle {trace}: {error}") from None
-    report = falsify(duty, max_rows, seed)
+        raise fail(f"cannot read a duty cycle: {error}") from None
+    report = falsify(duties, max_rows, seed)
     if as_json:
         print_object(report)
     else:
