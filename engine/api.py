@@ -272,6 +272,7 @@ class Capacity(Message, frozen=True):
     """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1.
 
     `waiting`: who stands in the device's line. `degraded`: sessions that were let in with fewer steps than the default.
+    `inspections`: rounds through all pools that found them sound. `feature*`: prompt embeddings kept, of all cards.
     """
 
     card: str
@@ -293,6 +294,9 @@ class Capacity(Message, frozen=True):
     faults: int = 0
     waiting: int = 0
     degraded: int = 0
+    inspections: int = 0
+    feature_bytes_used: int = 0
+    features_evicted: int = 0
 
 
 class Step(Message, frozen=True):

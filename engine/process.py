@@ -24,7 +24,6 @@ from ..models.contract.recipe import RecipeMismatch, RuntimeChoice
 from ..models.toy.card import ToySpec
 from . import api, link
 from .core import Engine
-from .pools import PoolCorrupt
 from .prices import PriceFolder
 from .store import SnapshotFolder
 
@@ -84,7 +83,7 @@ class Host:
             if engine is None:
                 self._say(link.Beat(False, (), (), 0.0, 0.0))
             else:
-                if (problem := unsound(engine)) is not None:
+                if (problem := engine.unsound) is not None:
                     log.critical("the worker's books are wrong, so it ends: %s", problem)
                     os._exit(1)  # nothing in it can be trusted; sessions go on from what they were before
                 busy, patience = engine.busy
@@ -146,15 +145,6 @@ def _theirs(problem: Exception) -> bool:
     from ..models.weights import WeightsError
 
     return isinstance(problem, WeightsError | ImportError)
-
-
-def unsound(engine: Engine) -> str | None:
-    """What contradicts itself in the engine's pools."""
-    try:
-        engine.check_integrity()
-    except PoolCorrupt as problem:
-        return str(problem)
-    return None
 
 
 def die_with_parent() -> None:

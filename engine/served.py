@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..models.contract.cache import CacheKey, CacheSpec
+from ..models.contract.cache import CacheSpec
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind, WorkPlan
+from ..models.contract.maker import CacheKey, maker_of
 from .api import CardInfo, ControlInfo, OpeningSize
 from .costs import Costs, Estimate, StepKey
 from .drive import NoCache, Writes
@@ -67,16 +68,7 @@ class ServedCard:
         return StepKey(self.loaded.card.name, StepKind.CACHE_IO, (), self.loaded.choice.precision)
 
     def prompt_key(self, text: str) -> str:
-        card = self.loaded.card
-        return digest_of(
-            CacheKey(
-                card=f"{card.name}@{card.version}",
-                weights=self.loaded.weights,
-                component="prompt",
-                precision=self.loaded.choice.precision,
-                content=content_of(text),
-            )
-        )
+        return digest_of(CacheKey(maker_of(self.loaded), "prompt", content_of(text)))
 
     def finished(self, steps: int, profile: Sequence[StepKey], seconds: float) -> None:
         """Learn from a finished chunk: its steps and the device-seconds they took together."""
