@@ -49,7 +49,7 @@ def execute(batch: Batch) -> list[Any]:
     if batch.kind is StepKind.PROMPT_ENCODE:
         return [runtime.encode_prompt(text) for text in batch.rows]
     if batch.kind is StepKind.CACHE_IO:
-        return [transfer(batch.loaded.slab, row) for row in batch.rows]
+        return [transfer(batch.loaded, row) for row in batch.rows]
     try:
         results = runtime.execute(batch.kind, batch.rows, batch.views)
     except Exception:

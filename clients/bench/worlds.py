@@ -28,7 +28,7 @@ class WorldCell(msgspec.Struct, frozen=True):
     """One card behind a server of its own, watched from its first frame on.
 
     `opening`, `chunk`: frames of a world's first chunk and of every later one, as they arrived; `odd_chunks`: later
-    ones of another length. `spacing_ms`: distance of timestamps, `arrival_ms`: of arrivals. `jitter` should be below 0.05.
+    ones of another length. `spacing_ms`: distance of timestamps, `arrival_ms`: of arrivals. `jitter` < 0.05.
     """
 
     card: str

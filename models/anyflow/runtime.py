@@ -23,9 +23,11 @@ from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.loop import StepKind
 from ..contract.recipe import Precision, RuntimeChoice
+from ..shared.slab_bytes import from_bytes, to_bytes
 from ..weights import WeightsError
 from .card import AnyFlowSpec
 from .loop import (
+    AnyFlowCarry,
     AnyFlowLoop,
     AnyFlowResult,
     AnyFlowRow,
@@ -84,6 +86,13 @@ class AnyFlowRuntime:
             case _:
                 raise ValueError(f"AnyFlow has no step '{kind}'")
         return [(row, CacheView(slot, (0,), 1)) for slot in range(count)]
+
+    def read_entry(self, slot: int, entry: int) -> bytes:
+        """One whole cache: its full part, then its compressed one."""
+        return to_bytes(self._full[slot, entry], self._compressed[slot, entry])
+
+    def write_entry(self, slot: int, entry: int, data: bytes) -> None:
+        from_bytes(data, self._full[slot, entry], self._compressed[slot, entry])
 
     def _slabs(self, slots: int) -> tuple[Tensor, Tensor]:
         s = self._spec
@@ -152,7 +161,8 @@ def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: 
         )
     for module in (networks.transformer, networks.vae, networks.text_encoder):
         module.to(device)
-    return LoadedCard(card, choice, weights, AnyFlowLoop(spec), AnyFlowRuntime(networks, device))
+    runtime = AnyFlowRuntime(networks, device)
+    return LoadedCard(card, choice, weights, AnyFlowLoop(spec), runtime, AnyFlowCarry, runtime)
 
 
 def _needed(view: CacheView | None) -> CacheView:

@@ -20,12 +20,23 @@ class Slab(Protocol):
         ...
 
 
+class Beside(Protocol):
+    """What a runtime keeps of a session beside its ring entries, as bytes; called like a `Slab`."""
+
+    def read_beside(self, slot: int) -> bytes: ...
+
+    def write_beside(self, slot: int, data: bytes) -> None:
+        """Raises ValueError on data of another length than `read_beside` gives."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedCard:
     """The (recipe, runtime) pair: `choice` has passed `card.recipe.check`, `weights` is a digest of the weight files.
 
     Row, result, state and carry types are the family's own; the engine only passes them on.
-    `carry` and `slab` make its worlds portable: without them a session can only be remade from its beginning.
+    `carry` and `slab` (and `beside`, where a runtime keeps more) make its worlds portable: without them a session can
+    only be remade from its beginning.
     """
 
     card: ModelCard
@@ -35,3 +46,4 @@ class LoadedCard:
     runtime: Runtime[Any, Any]
     carry: type[msgspec.Struct] | None = None
     slab: Slab | None = None
+    beside: Beside | None = None

@@ -12,7 +12,7 @@ from ..shared.drawn import draw
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError
 from .card import MatrixGameSpec
-from .loop import MatrixGameLoop
+from .loop import MatrixGameCarry, MatrixGameLoop
 from .runtime import MatrixGameNetworks, MatrixGameRuntime
 from .transformer import MatrixGameTransformer
 from .vision import ClipVision, DrawnVision
@@ -27,7 +27,8 @@ def load(spec: MatrixGameSpec, card: ModelCard, choice: RuntimeChoice, checkpoin
         networks, weights = drawn(spec), "drawn"
     else:
         networks, weights = published(spec, choice, checkpoint)
-    return LoadedCard(card, choice, weights, MatrixGameLoop(spec), MatrixGameRuntime(spec, networks))
+    runtime = MatrixGameRuntime(spec, networks)
+    return LoadedCard(card, choice, weights, MatrixGameLoop(spec), runtime, MatrixGameCarry, runtime)
 
 
 def drawn(spec: MatrixGameSpec, seed: int = 1) -> MatrixGameNetworks:

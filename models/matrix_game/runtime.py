@@ -20,6 +20,7 @@ from torch import Tensor
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
 from ..shared.noise import NoiseKey, gaussian
+from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.vae import WanVae
 from .card import MatrixGameSpec
 from .loop import (
@@ -119,6 +120,16 @@ class MatrixGameRuntime:
                 raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
             case _:
                 assert_never(row)
+
+    def read_entry(self, slot: int, entry: int) -> bytes:
+        """Tokens, mouse and keyboard of one chunk."""
+        return to_bytes(*self._entry(slot, entry))
+
+    def write_entry(self, slot: int, entry: int, data: bytes) -> None:
+        from_bytes(data, *self._entry(slot, entry))
+
+    def _entry(self, slot: int, entry: int) -> tuple[Tensor, Tensor, Tensor]:
+        return self._main[slot, entry], self._mouse[slot, entry], self._keyboard[slot, entry]
 
     def _world(self, row: EncodeRow) -> World:
         """The picture followed by grey frames, as the weights were trained, and its tokens."""

@@ -13,8 +13,8 @@ from ..contract.recipe import Precision, RuntimeChoice
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError
 from . import drawn, weights
-from .clip import ClipLoop
-from .loop import WanLoop
+from .clip import ClipCarry, ClipLoop
+from .loop import WanCarry, WanLoop
 from .runtime import WanNetworks, WanRuntime
 from .spec import Clip, Decoder, WanSpec
 from .text import Umt5Text
@@ -33,8 +33,10 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
         raise WeightsError(Path(), f"card '{card.name}' needs its checkpoint: `worldroom cards pull {card.name}`")
     else:
         networks, total = _published(spec, manifest, checkpoint, dtype)
-    loop = ClipLoop(spec, card.recipe) if isinstance(spec.plan, Clip) else WanLoop(spec, card.recipe)
-    return LoadedCard(card, choice, total, loop, WanRuntime(spec, networks, dtype, exact=card.parity.exact))
+    runtime = WanRuntime(spec, networks, dtype, exact=card.parity.exact)
+    if isinstance(spec.plan, Clip):
+        return LoadedCard(card, choice, total, ClipLoop(spec, card.recipe), runtime, ClipCarry)
+    return LoadedCard(card, choice, total, WanLoop(spec, card.recipe), runtime, WanCarry, runtime)
 
 
 def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype) -> tuple[WanNetworks, str]:

@@ -180,8 +180,8 @@ class WanLoop:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (phase {state.phase}, step {state.step})")
         kept, clean = self._plan.kept_frames, None
         if kept:
-            before = [] if state.carry is None else [_needed(state.carry.clean_CFHW)]
-            clean = torch.cat([*before, state.x_CFHW.cpu() if before and not before[0].is_cuda else state.x_CFHW], 1)
+            before = [] if state.carry is None else [_needed(state.carry.clean_CFHW).to(state.x_CFHW.device)]
+            clean = torch.cat([*before, state.x_CFHW], 1)
             clean = clean[:, -kept:].contiguous()
         decoded = state.decoded
         carry = WanCarry(

@@ -21,6 +21,7 @@ from torch import Tensor
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
 from ..shared.noise import NoiseKey, gaussian
+from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.rope import Rotation, rotate, rotation
 from ..shared.video.vae import WanVae
 from .guidance import guided, stands_still
@@ -139,6 +140,13 @@ class WanRuntime:
             case _:
                 raise ValueError(f"Wan has no step '{kind}'")
         return [(row, self._full_view(slot)) for slot in range(count)]
+
+    def read_entry(self, slot: int, entry: int) -> bytes:
+        """Keys and values of one chunk, all layers, as they lie in the slab."""
+        return to_bytes(self.slab[slot, entry])
+
+    def write_entry(self, slot: int, entry: int, data: bytes) -> None:
+        from_bytes(data, self.slab[slot, entry])
 
     def _rotated(self, first: int, frames: int) -> Rotation:
         s = self.spec.shape

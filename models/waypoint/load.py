@@ -8,7 +8,7 @@ from ..contract.recipe import RuntimeChoice
 from ..shared.drawn import draw
 from ..weights import WeightsError
 from .card import MISSING, WaypointSpec
-from .loop import WaypointLoop
+from .loop import WaypointCarry, WaypointLoop
 from .runtime import PatchDecoder, WaypointNetworks, WaypointRuntime
 from .transformer import WaypointTransformer
 
@@ -18,7 +18,8 @@ def load(spec: WaypointSpec, card: ModelCard, choice: RuntimeChoice, checkpoint:
     if not spec.random:
         where = checkpoint or Path(card.name)
         raise WeightsError(where, "cannot be loaded, these are not public: " + "; ".join(MISSING))
-    return LoadedCard(card, choice, "drawn", WaypointLoop(spec), WaypointRuntime(spec, drawn(spec)))
+    runtime = WaypointRuntime(spec, drawn(spec))
+    return LoadedCard(card, choice, "drawn", WaypointLoop(spec), runtime, WaypointCarry, runtime, runtime)
 
 
 def drawn(spec: WaypointSpec, seed: int = 1) -> WaypointNetworks:

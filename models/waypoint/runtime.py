@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
 from ..shared.noise import NoiseKey, gaussian
+from ..shared.slab_bytes import from_bytes, to_bytes
 from .card import BUTTONS, WaypointSpec
 from .loop import Committed, Decoded, DecodeRow, Denoised, PassRow, WaypointResult, WaypointRow
 from .transformer import KV, Steering, WaypointTransformer
@@ -89,6 +90,19 @@ class WaypointRuntime:
             case _:
                 raise ValueError(f"Waypoint has no step '{kind}'")
         return [(row, CacheView(slot, tuple(range(s.local)), s.local)) for slot in range(count)]
+
+    def read_entry(self, slot: int, entry: int) -> bytes:
+        return to_bytes(self._near[slot, entry])
+
+    def write_entry(self, slot: int, entry: int, data: bytes) -> None:
+        from_bytes(data, self._near[slot, entry])
+
+    def read_beside(self, slot: int) -> bytes:
+        """What the global layers keep. A frame written since is not among those that the next one reads."""
+        return to_bytes(self._far[slot])
+
+    def write_beside(self, slot: int, data: bytes) -> None:
+        from_bytes(data, self._far[slot])
 
     def _one(self, kind: StepKind, row: WaypointRow, view: CacheView | None) -> WaypointResult:
         match row:

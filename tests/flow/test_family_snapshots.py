@@ -1,0 +1,118 @@
+"""Worlds of every family are written down, go on elsewhere bit for bit, sleep and wake; virtual time."""
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from worldroom.clock import LoopClock
+from worldroom.engine import api, snapshot
+from worldroom.engine.core import Engine
+from worldroom.engine.past import Past
+from worldroom.engine.spec import EngineSpec
+from worldroom.engine.store import SnapshotFolder
+from worldroom.engine.worker import Batch
+from worldroom.models import catalog
+from worldroom.models.contract.loaded import LoadedCard
+from worldroom.models.contract.loop import StepKind
+from worldroom.models.shared.slab_bytes import from_bytes, to_bytes
+from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, until
+from worldroom.tests.virtual_time import run
+
+CARDS = ("wan-tiny-random", "matrix-game-tiny-random", "waypoint-tiny-random", "anyflow-tiny-random")
+CHUNKS = {"waypoint-tiny-random": 26}  # past the span of its global layers
+AFTER = 6
+
+
+def load(card: str) -> LoadedCard:
+    if card.startswith("anyflow"):
+        pytest.importorskip("diffusers")
+    return catalog.load(card)
+
+
+def engine(loaded: LoadedCard, folder: Path, every: int) -> tuple[Engine, SnapshotFolder, list[int]]:
+    (folder / "disk").mkdir(exist_ok=True)
+    store, kept = SnapshotFolder(folder, folder / "disk"), []
+    share = loaded.card.frame.per_chunk / loaded.card.frame.fps / 20
+
+    def cost(batch: Batch) -> float:
+        return 0.0 if batch.kind in (StepKind.PROMPT_ENCODE, StepKind.CACHE_IO) else share
+
+    spec = EngineSpec(slots=2, checkpoint_chunks=every, checkpoint_seconds=1e9, share_cap=1.0)
+    clock = LoopClock(asyncio.get_running_loop())
+    made = Engine(
+        (loaded,), clock, spec, FakeDevice(cost), BlankEncoder, store, lambda name, chunk, epoch: kept.append(chunk)
+    )
+    return made, store, kept
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_a_world_goes_on_elsewhere_and_after_sleep_as_if_nothing_had_happened(card: str, tmp_path: Path) -> None:
+    loaded = load(card)
+    chunks = CHUNKS.get(card, AFTER)
+    controls = len(loaded.card.controls)
+
+    def steering(chunk: int) -> tuple[float, ...]:
+        return tuple(float(chunk >> (bit % 3) & 1) for bit in range(controls))
+
+    async def scene() -> None:
+        here, store, kept = engine(loaded, tmp_path, chunks - 2)
+        await here.start()
+        person = Person(here, "a", loaded.card.suggestions[0], steering)
+        assert isinstance(await person.open(card, seed=5), api.Opened)
+        await until(lambda: kept, within=60)
+        written = store.get("a")
+        assert written is not None
+        number = snapshot.loads(written).number
+        await until(lambda: len(person.done) >= number + 5, within=60)
+        wanted = person.digests()[number : number + 5]
+
+        other = Person(here, "b", loaded.card.suggestions[-1], steering)
+        await other.open(card, seed=6)  # its cache lies in the second slot
+        await until(lambda: len(other.done) >= 2, within=60)
+        here.post(api.Close("a"))
+        await asyncio.sleep(1)
+        again = Person(here, "c", loaded.card.suggestions[0], steering, key=person.key)
+        assert isinstance(
+            await here.revive(Past(api.Open("c", card, seed=5), number=number), written, again.hear), api.Opened
+        )
+        await until(lambda: len(again.done) >= 2, within=60)
+        here.post(api.Pause("c"))
+        here.post(api.Close("b"))
+        await asyncio.sleep(30)
+        assert here.capacity()[0].pool_bytes_used == 0
+        here.post(api.Resume("c"))
+        await until(lambda: len(again.done) >= 5, within=60)
+        assert again.digests()[:5] == wanted
+        assert not again.faults and not person.faults
+        await here.close()
+        here.check_integrity()
+
+    run(scene())
+
+
+def test_a_clip_card_keeps_its_count() -> None:
+    loaded = load("wan-tiny-clip")
+    assert loaded.carry is not None and loaded.slab is None
+
+
+def test_bytes_of_a_slab_are_exact_in_every_precision_and_of_one_length() -> None:
+    for dtype in (torch.float32, torch.bfloat16, torch.int8):
+        parts = [torch.arange(24).view(2, 3, 4).to(dtype)[:, 1], torch.arange(5).to(dtype)]
+        data = to_bytes(*parts)
+        copies = [torch.zeros_like(part) for part in parts]
+        from_bytes(data, *copies)
+        assert all(torch.equal(a, b) for a, b in zip(parts, copies, strict=True))
+        with pytest.raises(ValueError, match="bytes of cache are needed"):
+            from_bytes(data[:-1], *copies)
+    empty = torch.zeros(0, 3)
+    from_bytes(to_bytes(empty), empty)
+
+
+def test_tensor_embeddings_are_written_down_too() -> None:
+    held: tuple[tuple[str, object], ...] = (("a", np.ones(3, np.float32)), ("b", torch.full((2,), 0.5)), ("c", "text"))
+    kept = snapshot.Snapshot("m", 1, 1, 0, 0, 0, None, 0, (), snapshot.features_of(held), None)
+    features = snapshot.loads(kept.dumps()).features
+    assert [feature.key for feature in features] == ["a", "b"]
+    assert isinstance(features[1].value, torch.Tensor) and features[1].value.tolist() == [0.5, 0.5]
