@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 
+AT_FIRST = -5.0  # bias of the past before training: a frame learns to listen to it
 _MASKED = -1e4
 
 
@@ -86,7 +87,8 @@ class Temporal(nn.Module):
         self.query, self.out = nn.Linear(w, w, bias=False), nn.Linear(w, w, bias=False)
         self.kept, self.own = nn.Linear(w, 2 * w, bias=False), nn.Linear(w, 2 * w, bias=False)
         self.table = nn.Parameter(torch.zeros(3, w))
-        self.age_bias = nn.Parameter(torch.zeros(shape.heads, shape.window + 1))
+        ages = torch.arange(shape.window + 1)
+        self.age_bias = nn.Parameter(torch.where(ages > 0, AT_FIRST, 0.0).repeat(shape.heads, 1))
         nn.init.zeros_(self.out.weight)
 
     def remember(self, context_BFNW: Tensor) -> tuple[Tensor, Tensor]:
