@@ -52,6 +52,7 @@ class ServeSpec:
     slots: int
     steps: int | None
     precision: str | None
+    inexact: bool
     lease_seconds: float
     loopback: bool
     udp_ports: tuple[int, int] | None
@@ -110,10 +111,10 @@ def _choice(spec: ServeSpec) -> RuntimeChoice | None:
     """What the options ask for, checked before anything starts; None = the recipe's default."""
     try:
         recipe = catalog.card(spec.card, spec.toy).recipe
-        if spec.steps is None and spec.precision is None:
+        if spec.steps is None and spec.precision is None and not spec.inexact:
             return None
         precision = recipe.default.precision if spec.precision is None else _precision(spec.precision)
-        choice = RuntimeChoice(recipe.default.sampler, spec.steps or recipe.default.steps, precision)
+        choice = RuntimeChoice(recipe.default.sampler, spec.steps or recipe.default.steps, precision, not spec.inexact)
         recipe.check(choice)
     except (catalog.UnknownCard, RecipeMismatch) as error:
         raise UserFault(str(error)) from None

@@ -34,6 +34,9 @@ def serve(
     steps: Annotated[
         int | None, typer.Option(help="Denoise steps per chunk; the card's recipe says which are allowed.")
     ] = None,
+    inexact: Annotated[
+        bool, typer.Option(help="Let the card skip steps whose result it can foresee, where its recipe allows it.")
+    ] = False,
     precision: Annotated[str | None, typer.Option(help="fp32 or bf16, as the recipe allows.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder of a card's published weights, as `worldroom cards pull` leaves it.")
@@ -59,6 +62,7 @@ def serve(
         slots=slots,
         steps=steps,
         precision=precision,
+        inexact=inexact,
         checkpoint=checkpoint,
         lease_seconds=lease,
         loopback=loopback,

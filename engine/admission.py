@@ -5,13 +5,11 @@ Compute is a share of one device: conservative price of a chunk / seconds a chun
 the slack of the others. An empty device takes one session whatever it costs: alone it may be slow, but harms nobody.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
-from .api import LatencyClass, RefusalReason
+from .api import Figures, LatencyClass, RefusalReason, Unit
 
 TRICKLE = 0.05
-WAITING_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is there: `share_used` of the whole device, slots of the card, bytes of the device."""
+    """What is there: `share_used` of the whole device, slots of the card, bytes of the device; all three count those
+    in front in the line as if they were in."""
 
     share_used: float
     share_cap: float
@@ -43,50 +42,31 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class No:
-    """A refusal and its figures, for a person."""
+    """A refusal, for a person and in figures; it has figures when time alone may change it."""
 
     reason: RefusalReason
     detail: str
+    figures: Figures | None = None
 
 
 def refuse(need: Need, room: Room) -> No | None:
     """None = it fits with everything that is already there, at conservative prices."""
     if room.slots_used >= room.slots:
-        return No(RefusalReason.NO_SLOT, f"all {room.slots} places are taken")
+        taken = Figures(1, room.slots_used, room.slots, Unit.PLACES)
+        return No(RefusalReason.NO_SLOT, f"all {room.slots} places are taken", taken)
     if room.bytes_used + need.bytes > room.bytes_budget:
-        free = room.bytes_budget - room.bytes_used
-        return No(
-            RefusalReason.NO_MEMORY, f"a session needs {need.bytes} bytes, {free} of {room.bytes_budget} are free"
-        )
+        free = max(0, room.bytes_budget - room.bytes_used)
+        detail = f"a session needs {need.bytes} bytes, {free} of {room.bytes_budget} are free"
+        return No(RefusalReason.NO_MEMORY, detail, Figures(need.bytes, room.bytes_used, room.bytes_budget, Unit.BYTES))
     share = need.share
     if room.share_used > 0 and room.share_used + share > room.share_cap + 1e-9:
-        return No(
-            RefusalReason.NO_COMPUTE,
-            f"a session takes {share:.0%} of the device, {room.share_used:.0%} of {room.share_cap:.0%} is in use",
-        )
+        detail = f"a session takes {share:.0%} of the device, {room.share_used:.0%} of {room.share_cap:.0%} is in use"
+        return No(RefusalReason.NO_COMPUTE, detail, Figures(share, room.share_used, room.share_cap, Unit.SHARE))
     return None
 
 
-class WaitingList:
-    """Who was refused lately, in order; a place is kept until its retry time has passed twice. Bounded."""
-
-    def __init__(self, retry_after: float) -> None:
-        self._retry_after = retry_after
-        self._places: OrderedDict[str, float] = OrderedDict()
-
-    def refused(self, session: str, now: float) -> tuple[int, float]:
-        """(queue place from 1, seconds to wait before the next try)."""
-        self._forget(now)
-        if session not in self._places and len(self._places) >= WAITING_MAX:
-            return WAITING_MAX + 1, self._retry_after * 10
-        place = list(self._places).index(session) + 1 if session in self._places else len(self._places) + 1
-        wait = self._retry_after * min(place, 10)
-        self._places[session] = now + 2 * wait
-        return place, wait
-
-    def admitted(self, session: str) -> None:
-        self._places.pop(session, None)
-
-    def _forget(self, now: float) -> None:
-        for session in [s for s, until in self._places.items() if until < now]:
-            del self._places[session]
+def choices(asked: int | None, default: int, allowed: tuple[int, ...]) -> tuple[int, ...]:
+    """Denoise steps to try, dearest first: what was asked for, or the default and every cheaper one of the recipe."""
+    if asked is not None:
+        return (asked,)
+    return (default, *sorted((steps for steps in allowed if steps < default), reverse=True))

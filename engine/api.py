@@ -11,8 +11,9 @@ from typing import Protocol
 import msgspec
 
 from ..models.contract.conditions import Conditions, PromptShare
+from ..models.contract.opening import Opening, OpeningSize
 
-__all__ = ["Conditions", "PromptShare"]
+__all__ = ["Conditions", "Opening", "OpeningSize", "PromptShare"]
 
 
 class LatencyClass(StrEnum):
@@ -31,7 +32,11 @@ class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True)
 
 
 class Open(Message, frozen=True):
-    """Reserve everything a session needs. `steps` None = the recipe's default."""
+    """Reserve everything a session needs. `steps` None = the recipe's default, or fewer where only those fit.
+
+    `line`: who waits, when everything is taken. The same name keeps its place from one attempt to the next, and an
+    attempt with a place is answered when that moves, or after a few seconds. '' = never wait.
+    """
 
     session: str
     card: str
@@ -39,6 +44,7 @@ class Open(Message, frozen=True):
     latency_class: LatencyClass = LatencyClass.INTERACTIVE
     branch: int = 0
     steps: int | None = None
+    line: str = ""
 
 
 class Close(Message, frozen=True):
@@ -69,14 +75,13 @@ class Begin(Message, frozen=True):
 
 class Supersede(Message, frozen=True):
     """The world was redirected: cancel running work of epochs before `epoch` at its next step boundary.
-
-    `restart` also forgets the world (carry and committed cache) and continues with `seed`.
-    """
+    `restart` also forgets the world (carry and committed cache) and goes on with `seed`, and from `opening`."""
 
     session: str
     epoch: int
     restart: bool = False
     seed: int = 0
+    opening: Opening | None = None
 
 
 class Pause(Message, frozen=True):
@@ -115,7 +120,8 @@ class ControlInfo(Message, frozen=True):
 
 
 class CardInfo(Message, frozen=True):
-    """A card as the edge may know it. width and height are what viewers see (already scaled)."""
+    """A card as the edge may know it. width and height are what viewers see (already scaled).
+    `opening`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers."""
 
     name: str
     version: str
@@ -128,6 +134,8 @@ class CardInfo(Message, frozen=True):
     suggestions: tuple[str, ...]
     price_us: int
     bytes_per_session: int
+    opening: OpeningSize | None = None
+    recache: bool = False
 
 
 class Opened(Message, frozen=True):
@@ -152,14 +160,33 @@ class RefusalReason(StrEnum):
     ROOM_NAME = "room_name"
 
 
+class Unit(StrEnum):
+    PLACES = "places"
+    BYTES = "bytes"
+    SHARE = "share"
+
+
+class Figures(Message, frozen=True):
+    """Why something does not fit: `needed` beside `used` of `limit`. A share is of one device, 0..1."""
+
+    needed: float
+    used: float
+    limit: float
+    unit: Unit
+
+
 class Refused(Message, frozen=True):
-    """Nothing was reserved. `detail` carries the figures for a person; `retry_after_s` is honoured by clients."""
+    """Nothing was reserved. `detail` says for a person what `figures` say; `retry_after_s` is honoured by clients.
+
+    `queue_place`: from 1 in front, 0 = not in line.
+    """
 
     session: str
     reason: RefusalReason
     detail: str
     queue_place: int
     retry_after_s: float
+    figures: Figures | None = None
 
 
 class PromptEncoded(Message, frozen=True):
@@ -244,7 +271,10 @@ Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Fault
 
 
 class Capacity(Message, frozen=True):
-    """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1."""
+    """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1.
+
+    `waiting`: who stands in the device's line. `degraded`: sessions that were let in with fewer steps than the default.
+    """
 
     card: str
     device: str
@@ -263,6 +293,8 @@ class Capacity(Message, frozen=True):
     frames_dropped: int
     frames_superseded: int = 0
     faults: int = 0
+    waiting: int = 0
+    degraded: int = 0
 
 
 class Step(Message, frozen=True):

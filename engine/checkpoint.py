@@ -51,6 +51,7 @@ async def capture(world: World, shared: Shared, scope: Scope, prompts: Prompts, 
     pool, slot, loaded = world.served.pool, world.slot, world.served.loaded
     entries, count, generation = pool.view(slot).committed, pool.count(slot), world.generation
     seed, number, epoch, carry, picture = world.seed, world.number, world.epoch, world.carry, world.picture
+    opening = world.opening
     features = snapshot.features_of(prompts.held())
     data = await cache_io(world, shared, scope, ReadEntries(slot, entries), latest_start) if entries else ()
     if world.generation != generation or not pool.untouched(slot, entries, count):
@@ -67,6 +68,7 @@ async def capture(world: World, shared: Shared, scope: Scope, prompts: Prompts, 
         entries=data,
         features=features,
         picture=picture,
+        opening=opening,
     )
 
 
@@ -79,7 +81,7 @@ async def bring_back(world: World, kept: Snapshot, shared: Shared, scope: Scope,
         await cache_io(world, shared, scope, WriteEntries(world.slot, kept.entries), shared.clock.now())
     world.served.pool.restore(world.slot, kept.count)
     world.seed, world.branch, world.number, world.epoch = kept.seed, kept.branch, kept.number, kept.epoch
-    world.carry, world.picture = carry, kept.picture
+    world.carry, world.picture, world.opening = carry, kept.picture, kept.opening
     for feature in kept.features:
         prompts.put(feature.key, feature.value)
 

@@ -1,4 +1,4 @@
-"""The engine behind `api.Door`: opens and closes sessions, routes commands, says what is free.
+"""The engine behind `api.Door`: opens and closes sessions, routes commands, says what is held; `reception.py` admits.
 
 One device, several cards, one event loop. `start` makes every card warm and priced; before that nothing is admitted.
 Knows sessions by name only; their life is `live.py`.
@@ -12,18 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ..clock import Clock
 from ..models.contract.loaded import LoadedCard
-from ..models.contract.recipe import RecipeMismatch
 from . import api
-from .admission import Need, No, Room, WaitingList, refuse
+from .admission import No
 from .costs import Costs
 from .dispatch import Dispatcher
 from .drive import Scope
 from .encode import H264Encoder
 from .live import Live
+from .observers import Finite, Observer
 from .past import Past
 from .phase import Phase
 from .pools import FeatureCache
 from .prices import PriceFolder
+from .reception import Reception
 from .scheduler import Rules
 from .served import ServedCard
 from .shared import Shared
@@ -49,6 +50,7 @@ class Engine:
         store: SnapshotFolder | None = None,
         kept: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
         prices: PriceFolder | None = None,
+        observers: tuple[Observer, ...] = (Finite(),),
     ) -> None:
         self._spec, self._clock = spec, clock
         self._device = device or ThreadDevice()
@@ -57,11 +59,10 @@ class Engine:
         self._lives: dict[str, Live] = {}
         self._watched: dict[str, Watched] = {}
         self._going: set[Live] = set()
-        self._coming: set[str] = set()
-        self._waiting = WaitingList(spec.retry_after)
+        self._reception = Reception(spec, clock, self._served, self._lives, self._going)
         self._commands: deque[api.Command] = deque()
         rules = Rules(max_rows=spec.max_rows, ageing=spec.ageing, seed=spec.seed)
-        self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected)
+        self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)
         self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
         self._features = FeatureCache(spec.features_max, spec.feature_bytes_max)
         self._shared = Shared(
@@ -79,12 +80,11 @@ class Engine:
         )
         self._upkeep = Upkeep(self._served, self._shared, self._device.name)
         self._serving: asyncio.Task[None] | None = None
-        self._ready = False
         self._closed = False
 
     @property
     def ready(self) -> bool:
-        return self._ready
+        return self._reception.ready
 
     @property
     def busy(self) -> tuple[float, float]:
@@ -98,25 +98,16 @@ class Engine:
             await self._device.allocate(served.loaded, served.pool.slots)
             await warm_up(served, self._shared, self._device)
         self._upkeep.start()
-        self._ready = True
+        self._reception.ready = True
 
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         self._obey()
-        no = self._refusal(command)
-        self._coming.add(command.session)
-        while no is not None and self._going:
-            await next(iter(self._going)).gone.wait()
-            no = self._refusal(command)
-        if command.session not in self._coming:
-            no = No(api.RefusalReason.CONFLICT, "closed while it was opening")
-        self._coming.discard(command.session)
-        if no is not None:
-            place, wait = self._waiting.refused(command.session, self._clock.now())
-            return api.Refused(command.session, no.reason, no.detail, place, wait)
-        served = self._served[command.card]
-        return await self._enter(
-            Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits), Live.start
-        )
+        admitted = await self._reception.admit(command)
+        if isinstance(admitted, No):
+            return self._reception.refused(command, admitted)
+        served, listener = self._served[admitted.card], self._watch(admitted, events)
+        live = Live(admitted, served, self._shared, listener, self._gone, self._reception.fits)
+        return await self._enter(live, Live.start)
 
     async def revive(
         self, past: Past, kept: bytes | None, events: Callable[[api.Event], None]
@@ -126,12 +117,11 @@ class Engine:
         served = self._served.get(command.card)
         if served is None or command.session in self._lives:
             return api.Refused(command.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
-        live = Live(command, served, self._shared, self._watch(command, events), self._gone, self._fits)
+        live = Live(command, served, self._shared, self._watch(command, events), self._gone, self._reception.fits)
         return await self._enter(live, lambda live: live.revive(past, kept))
 
     async def _enter(self, live: Live, start: Callable[[Live], Awaitable[None]]) -> api.Opened | api.Refused:
         self._lives[live.session] = live
-        self._waiting.admitted(live.session)
         try:
             await start(live)
         except BaseException:
@@ -172,7 +162,7 @@ class Engine:
         """Close every session and stop every thread; returns when all of it is gone."""
         if self._closed:
             return
-        self._closed, self._ready = True, False
+        self._closed, self._reception.ready = True, False
         self._shared.scope.cancel()
         for live in [*self._lives.values()]:
             self._close(live)
@@ -200,7 +190,7 @@ class Engine:
             live = self._lives.get(command.session)
             if live is None:
                 if isinstance(command, api.Close):
-                    self._coming.discard(command.session)
+                    self._reception.give_up(command.session)
                 continue
             if isinstance(command, api.Close):
                 self._close(live)
@@ -217,51 +207,13 @@ class Engine:
 
     def _gone(self, live: Live) -> None:
         self._going.discard(live)
+        self._reception.stir()
         counters = live.served.counters
         counters.frames_dropped += live.frames_dropped
         counters.frames_superseded += live.frames_superseded
 
     def _expected(self) -> float:
         return min((live.expected for live in self._lives.values()), default=math.inf)
-
-    # ---- admission -------------------------------------------------------------------------------------------------
-
-    def _refusal(self, command: api.Open) -> No | None:
-        if not self._ready:
-            return No(api.RefusalReason.NOT_READY, "the engine is still warming up" if not self._closed else "closing")
-        served = self._served.get(command.card)
-        if served is None:
-            return No(api.RefusalReason.UNKNOWN_CARD, f"no card '{command.card}' here: {', '.join(self._served)}")
-        if command.session in self._lives:
-            return No(api.RefusalReason.CONFLICT, f"session '{command.session}' is open already")
-        try:
-            served.loaded.card.recipe.levels(command.steps or served.default_steps)
-        except RecipeMismatch as mismatch:
-            return No(api.RefusalReason.RECIPE, str(mismatch))
-        return refuse(
-            self._need(served, command.latency_class, command.steps or served.default_steps), self._room(served)
-        )
-
-    def _fits(self, live: Live) -> bool:
-        need = self._need(live.served, live.latency_class, live.steps)
-        return refuse(need, self._room(live.served)) is None
-
-    def _need(self, served: ServedCard, latency_class: api.LatencyClass, steps: int) -> Need:
-        price = served.chunk_price(steps)
-        return Need(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
-
-    def _room(self, served: ServedCard) -> Room:
-        return Room(
-            share_used=sum(self._share(live) for live in self._lives.values() if not live.asleep),
-            share_cap=self._spec.share_cap,
-            slots_used=served.pool.taken,
-            slots=served.pool.slots,
-            bytes_used=sum(other.pool.bytes_used for other in self._served.values()),
-            bytes_budget=self._spec.memory_bytes,
-        )
-
-    def _share(self, live: Live) -> float:
-        return self._need(live.served, live.latency_class, live.steps).share
 
     def _capacity(self, served: ServedCard) -> api.Capacity:
         mine = [live for live in self._lives.values() if live.served is served]
@@ -270,8 +222,8 @@ class Engine:
             card=served.loaded.card.name,
             device=self._device.name,
             sessions=len(mine),
-            sessions_max=self._sessions_max(served),
-            share_used=sum((self._share(live) for live in mine if not live.asleep), 0.0),
+            sessions_max=self._reception.sessions_max(served),
+            share_used=sum((self._reception.share(live) for live in mine if not live.asleep), 0.0),
             share_max=self._spec.share_cap,
             price_us=round(served.chunk_price(served.default_steps) * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,
@@ -284,12 +236,6 @@ class Engine:
             frames_dropped=counters.frames_dropped + sum(live.frames_dropped for live in mine),
             frames_superseded=counters.frames_superseded + sum(live.frames_superseded for live in mine),
             faults=counters.faults,
+            waiting=self._reception.waiting,
+            degraded=self._reception.degraded(served.loaded.card.name),
         )
-
-    def _sessions_max(self, served: ServedCard) -> int:
-        """Interactive sessions that fit at today's price, if nothing else ran."""
-        share = self._need(served, api.LatencyClass.INTERACTIVE, served.default_steps).share
-        by_compute = served.pool.slots if share <= 0 else int(self._spec.share_cap / share + 1e-9)
-        per_session = served.pool.spec.bytes_per_session
-        by_memory = served.pool.slots if per_session == 0 else self._spec.memory_bytes // per_session
-        return min(served.pool.slots, by_compute, by_memory)

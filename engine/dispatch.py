@@ -8,16 +8,16 @@ import asyncio
 import contextlib
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..clock import Clock
 from ..models.contract.cache import CacheView
 from ..models.contract.loaded import LoadedCard
-from .api import Step
 from .costs import Costs
 from .drive import Scope, Superseded
+from .observers import Observer, Profiler, Seen
 from .scheduler import Rules, Run, Ticket, choose
 from .trail import Trail
 from .worker import Batch, Device, RowFault
@@ -54,9 +54,20 @@ class _Waiting:
 
 
 class Dispatcher:
-    """Owns the queue; `reserved` tells when the next interactive chunk will need the device (infinity: not known)."""
+    """Owns the queue; `reserved` tells when the next interactive chunk will need the device (infinity: not known).
 
-    def __init__(self, device: Device, costs: Costs, clock: Clock, rules: Rules, reserved: Callable[[], float]) -> None:
+    `observers` see every batch that ran; one that has nothing to do is not handed in.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        costs: Costs,
+        clock: Clock,
+        rules: Rules,
+        reserved: Callable[[], float],
+        observers: Sequence[Observer] = (),
+    ) -> None:
         self._device, self._costs, self._clock, self._rules = device, costs, clock, rules
         self._reserved = reserved
         self._queue: dict[int, _Waiting] = {}
@@ -64,6 +75,7 @@ class Dispatcher:
         self._changed = asyncio.Event()
         self._since, self._patience = math.inf, 0.0
         self.trail = Trail()
+        self._observers = (Profiler(costs, self.trail, device.name), *observers)
 
     @property
     def busy(self) -> tuple[float, float]:
@@ -125,8 +137,9 @@ class Dispatcher:
         finally:
             self._since = math.inf
         seconds = self._clock.now() - started
-        self._note(batch, started, seconds)
-        self._costs.observe(first.ticket.key, len(batch), seconds)
+        seen = Seen(first.ticket.key, tuple(waiting.ticket for waiting in batch), results, started, seconds)
+        for observer in self._observers:
+            observer.see(seen)
         for waiting, result in zip(batch, results, strict=True):
             if waiting.answer.done():
                 continue
@@ -134,21 +147,6 @@ class Dispatcher:
                 waiting.answer.set_exception(result.problem)
             else:
                 waiting.answer.set_result(Ran(result, started, seconds))
-
-    def _note(self, batch: list[_Waiting], started: float, seconds: float) -> None:
-        key = batch[0].ticket.key
-        self.trail.add(
-            Step(
-                device=self._device.name,
-                card=key.card,
-                kind=key.kind,
-                sessions=tuple(waiting.ticket.session for waiting in batch),
-                queued=min(waiting.ticket.queued for waiting in batch),
-                started=started,
-                seconds=seconds,
-                price=self._costs.price_or(key, len(batch), 0.0),
-            )
-        )
 
     async def _sleep(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

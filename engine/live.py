@@ -169,7 +169,7 @@ class Live:
         if self._show.drop_before(self._epoch):
             self._playout.restart(self._shared.clock.now(), self._lead, self._show.last_shown)
         if command.restart:
-            self.world.restart(command.epoch, command.seed)
+            self.world.restart(command.epoch, command.seed, command.opening)
         if self._chunk is not None and self._chunk.conditions.epoch < self._epoch:
             self._chunk.scope.cancel()
             self._shared.dispatcher.withdraw()

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ..clock import Clock
 from ..models.contract.recipe import RuntimeChoice
 from ..models.toy.card import ToySpec
@@ -118,7 +120,9 @@ class RemoteEngine:
             self.post(api.Close(command.session))
             raise
         held.opened = isinstance(answer, api.Opened)
-        if not held.opened and self._held.get(command.session) is held:
+        if isinstance(answer, api.Opened):
+            held.opening = msgspec.structs.replace(command, steps=answer.steps)  # as it was let in
+        elif self._held.get(command.session) is held:
             del self._held[command.session]
         return answer
 

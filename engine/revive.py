@@ -35,7 +35,7 @@ async def revive(
     for step in past.history:
         match step:
             case api.Supersede() if step.epoch > world.epoch:
-                world.begin_anew(step.epoch, step.seed)
+                world.begin_anew(step.epoch, step.seed, step.opening)
             case api.Begin() if step.chunk == world.number:
                 await _again(world, step, shared, scope, execute)
             case api.Begin() if step.chunk > world.number:

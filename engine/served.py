@@ -7,7 +7,7 @@ from typing import Any
 from ..models.contract.cache import CacheKey, CacheSpec
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind, WorkPlan
-from .api import CardInfo, ControlInfo
+from .api import CardInfo, ControlInfo, OpeningSize
 from .costs import Costs, Estimate, StepKey
 from .drive import NoCache, Writes
 from .playout import Allowance
@@ -104,4 +104,13 @@ class ServedCard:
             suggestions=card.suggestions,
             price_us=round(self.chunk_price(self.default_steps) * 1e6),
             bytes_per_session=self.pool.spec.bytes_per_session,
+            opening=self._opening(),
+            recache=self._has(StepKind.RECACHE),
         )
+
+    def _opening(self) -> OpeningSize | None:
+        frame = self.loaded.card.frame
+        return OpeningSize(frame.width, frame.height, frame.frames(opens=True)) if self._has(StepKind.ENCODE) else None
+
+    def _has(self, kind: StepKind) -> bool:
+        return any(kind in loop.steps for loop in self.loaded.card.loops)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models.contract.loaded import LoadedCard
+from ..models.contract.opening import Opening
 from ..models.shared import serial
 
 
@@ -29,7 +30,8 @@ class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """See the module docstring. `made_by` must equal `maker(loaded)` of who continues it; `carry` None = not begun.
-    `picture`: the last frame made, for who joins a world that stands still.
+    `picture`: the last frame made, for who joins a world that stands still. `opening`: what a world that has not begun
+    starts from.
     """
 
     made_by: str
@@ -43,6 +45,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entries: tuple[bytes, ...]
     features: tuple[Feature, ...]
     picture: NDArray[np.uint8] | None
+    opening: Opening | None = None
 
     def dumps(self) -> bytes:
         return serial.dumps(self)
@@ -61,7 +64,8 @@ def loads(data: bytes) -> Snapshot:
 
 def maker(loaded: LoadedCard) -> str:
     """Everything that must be equal where a snapshot is continued."""
-    return f"{loaded.card.name}@{loaded.card.version} {loaded.weights} {loaded.choice.precision}"
+    mode = "" if loaded.choice.exact else " inexact"
+    return f"{loaded.card.name}@{loaded.card.version} {loaded.weights} {loaded.choice.precision}{mode}"
 
 
 def carry_bytes(loaded: LoadedCard, carry: Any) -> bytes | None:

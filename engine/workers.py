@@ -11,6 +11,8 @@ import msgspec
 from . import api
 from .remote import RemoteEngine
 
+LINES_MAX = 256
+
 
 class Workers:
     """Implements `api.Door` over started or startable doors; at least one."""
@@ -20,6 +22,7 @@ class Workers:
             raise ValueError("at least one worker is needed, got none")
         self._workers = workers
         self._homes: dict[str, RemoteEngine] = {}
+        self._lines: dict[str, RemoteEngine] = {}
 
     async def start(self) -> None:
         """Start all of them at once; raises `remote.WorkerFailed` of the first that cannot serve."""
@@ -30,24 +33,48 @@ class Workers:
         return any(worker.ready for worker in self._workers)
 
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        """Ask one after the other, the freest first; the refusal of the freest when nobody has room."""
+        """Ask one after the other, the freest first; when nobody has room, wait in the line of one of them."""
         if command.session in self._homes:
             detail = f"session '{command.session}' is open already"
             return api.Refused(command.session, api.RefusalReason.CONFLICT, detail, 0, 0.0)
+        if len(self._workers) == 1:
+            return await self._open_at(self._workers[0], command, events)
         refusals: list[api.Refused] = []
         for worker in sorted(self._workers, key=_load):
-            self._homes[command.session] = worker
-            try:
-                answer = await worker.open(command, events)
-            except BaseException:
-                self._homes.pop(command.session, None)
-                raise
+            answer = await self._open_at(worker, msgspec.structs.replace(command, line=""), events)
             if isinstance(answer, api.Opened):
+                self._lines.pop(command.line, None)
                 return answer
             refusals.append(answer)
-            if self._homes.pop(command.session, None) is None:
-                break  # closed while it was opening
-        return refusals[0]
+            if answer.reason is api.RefusalReason.CONFLICT:
+                return answer  # closed while it was opening
+        if not command.line or refusals[0].figures is None:
+            return refusals[0]
+        answer = await self._open_at(self._line_of(command.line), command, events)
+        if isinstance(answer, api.Opened):
+            self._lines.pop(command.line, None)
+        return answer
+
+    async def _open_at(
+        self, worker: RemoteEngine, command: api.Open, events: Callable[[api.Event], None]
+    ) -> api.Opened | api.Refused:
+        self._homes[command.session] = worker
+        try:
+            answer = await worker.open(command, events)
+        except BaseException:
+            self._homes.pop(command.session, None)
+            raise
+        if isinstance(answer, api.Refused):
+            self._homes.pop(command.session, None)
+        return answer
+
+    def _line_of(self, name: str) -> RemoteEngine:
+        """Where that name waits: where it did before, else where the fewest do."""
+        worker = self._lines.pop(name, None) or min(self._workers, key=_waiting)
+        self._lines[name] = worker
+        while len(self._lines) > LINES_MAX:
+            del self._lines[next(iter(self._lines))]
+        return worker
 
     def post(self, command: api.Command) -> None:
         home = self._homes.get(command.session)
@@ -94,3 +121,7 @@ def _load(worker: RemoteEngine) -> tuple[bool, float, int]:
     entries = worker.capacity()
     used = max((entry.share_used for entry in entries), default=0.0)
     return not worker.ready, used, sum(entry.sessions for entry in entries)
+
+
+def _waiting(worker: RemoteEngine) -> tuple[bool, int]:
+    return not worker.ready, max((entry.waiting for entry in worker.capacity()), default=0)

@@ -35,7 +35,9 @@ class World:
         self.picture: npt.NDArray[np.uint8] | None = None
         self.generation = 0
         """Restarts so far: what was noted before one says nothing after it."""
-        self._restart: tuple[int, int] | None = None
+        self.opening: api.Opening | None = None
+        """What the first chunk starts from; forgotten once that is made."""
+        self._restart: tuple[int, int, api.Opening | None] | None = None
 
     def ask(self, conditions: api.Conditions, features: FeatureCache) -> Ask[Any]:
         """Raises `pools.UnknownFeature`."""
@@ -48,25 +50,26 @@ class World:
             features=tuple((features.get(share.key), share.weight) for share in conditions.prompts),
             carry=self.carry,
             committed=self.served.pool.count(self.slot),
+            opening_FHWC=None if self.opening is None else self.opening.unpack(),
         )
 
     def advanced(self, outcome: Outcome[Any]) -> None:
-        self.carry = outcome.carry
+        self.carry, self.opening = outcome.carry, None
         self.picture = outcome.frames_FHWC[-1]
         self.number += 1
 
-    def restart(self, epoch: int, seed: int) -> None:
+    def restart(self, epoch: int, seed: int, opening: api.Opening | None = None) -> None:
         """Ask for a new world; `forget` carries it out."""
-        self._restart = (epoch, seed)
+        self._restart = (epoch, seed, opening)
 
     def forget(self) -> None:
         """Carry out a restart that was asked for; only at a boundary."""
         if self._restart is not None:
-            (epoch, seed), self._restart = self._restart, None
-            self.begin_anew(epoch, seed)
+            asked, self._restart = self._restart, None
+            self.begin_anew(*asked)
 
-    def begin_anew(self, epoch: int, seed: int) -> None:
-        self.epoch, self.seed, self.carry = epoch, seed, None
+    def begin_anew(self, epoch: int, seed: int, opening: api.Opening | None = None) -> None:
+        self.epoch, self.seed, self.carry, self.opening = epoch, seed, None, opening
         self.generation += 1
         if self.slotted:
             self.served.pool.reset(self.slot)

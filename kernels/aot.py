@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from . import norm_modulate
+from . import noise, norm_modulate, sampler_step
 from .launch import INTERPRETED, Build, triton
 
 TARGETS = (80, 90, 100, 120)
@@ -39,7 +39,7 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def all_builds() -> list[Build]:
-    return [build for module in (norm_modulate,) for build in module.builds()]
+    return [build for module in (noise, norm_modulate, sampler_step) for build in module.builds()]
 
 
 def build_all(targets: Sequence[int] = TARGETS) -> Iterator[Built]:

@@ -14,9 +14,11 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import HTTPException
 from fastapi.responses import FileResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.requests import ClientDisconnect
 
 from ..clock import Clock, SystemClock
 from ..engine.api import Door, RefusalReason, Refused
+from ..sessions.opening import BadOpening, Media
 from .edge import BadOffer, Edge, EdgeSpec, TooManyViewers
 from .ice import PortsExhausted
 from .metrics import CONTENT_TYPE, exposition
@@ -31,6 +33,15 @@ JSON = "application/json"
 CONFLICTS = (RefusalReason.CONFLICT,)
 BAD_REQUESTS = (RefusalReason.UNKNOWN_CARD, RefusalReason.ROOM_NAME, RefusalReason.RECIPE)
 BUSY_RETRY_S = 2.0
+UPLOAD_STATUS = {
+    "no_place": 401,
+    "not_driving": 403,
+    "no_room": 404,
+    "too_slow": 408,
+    "no_first_frame": 409,
+    "too_large": 413,
+    "busy": 503,
+}
 
 
 class ApiFault(Exception):
@@ -60,6 +71,7 @@ def create_app(rooms: Entrance, door: Door, spec: EdgeSpec, clock: Clock | None 
     _add_errors(app)
     _add_page(app, spec)
     _add_offers(app, edge)
+    _add_first_frames(app, rooms)
     _add_lists(app, edge, rooms, door)
     return app
 
@@ -122,6 +134,27 @@ def _add_offers(app: FastAPI, edge: Edge) -> None:
         except TooManyViewers as error:
             raise ApiFault(503, "too_many_viewers", str(error), BUSY_RETRY_S) from None
         return _refused(answer) if isinstance(answer, Refused) else _json(answer)
+
+
+def _add_first_frames(app: FastAPI, rooms: Entrance) -> None:
+    @app.post("/v1/rooms/{room}/first_frame")
+    async def first_frame(room: str, request: Request) -> Response:
+        """The body is the file; the token of the driver's seat is the bearer."""
+        _named(room)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token.isascii():
+            raise ApiFault(401, "no_token", "the token of a seat is needed: Authorization: Bearer <token>")
+        try:
+            media = Media(request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        except ValueError:
+            raise ApiFault(415, "media_type", f"a first frame is {', '.join(Media)}") from None
+        try:
+            return _json(await rooms.first_frame(room, token, media, request.stream()))
+        except ClientDisconnect:
+            raise ApiFault(400, "cut_off", "the connection ended before the file did") from None
+        except BadOpening as error:
+            status = UPLOAD_STATUS.get(error.code, 422)
+            raise ApiFault(status, error.code, str(error), BUSY_RETRY_S if status == 503 else None) from None
 
 
 def _refused(refused: Refused) -> Response:

@@ -54,9 +54,10 @@ the frame's RTP timestamp (`rtpTimestamp` in requestVideoFrameCallback).
 ## First frames
 
 Where `welcome` has a `first_frame`, `POST /v1/rooms/{room}/first_frame` begins the world anew from a picture or from
-the end of a video. The body is the file, its `Content-Type` one of `image/png`, `image/jpeg`, `image/webp` (at most 8 MiB
-and 16 million pixels), `video/mp4` and `video/webm` (at most 32 MiB); `Authorization: Bearer` carries the token of the
-driver's seat. Pictures are cut and scaled to the world's size; of a video the last frames are taken, at its rate.
+the end of a video. The body is the file, its `Content-Type` one of `image/png`, `image/jpeg`, `image/webp` (at most
+8 MiB and 16 million pixels), `video/mp4` and `video/webm` (at most 32 MiB); `Authorization: Bearer` carries the token
+of the driver's seat. Pictures are cut and scaled to the world's size; of a video the last frames are taken at its
+rate.
 
 The answer is a `firstframe` body or an `apierror`: `401` no token or no place, `403` not the driver, `404` no such
 room, `408` too slow, `409` worlds of this card begin from words alone, `413` too large, `415` another type, `422` not

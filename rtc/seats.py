@@ -1,11 +1,13 @@
 """What the edge needs of the sessions layer: a way into a room and a seat there. Tests seat viewers in a room of their
 own making."""
 
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 from ..engine.api import Refused
 from ..sessions.counters import RoomsCounters
-from ..sessions.messages import ClientMessage, Role, RoomView
+from ..sessions.messages import ClientMessage, FirstFrame, Role, RoomView
+from ..sessions.opening import Media
 from ..sessions.sink import Sink
 
 
@@ -36,6 +38,10 @@ class Entrance(Protocol):
     """All rooms of a server."""
 
     async def join(self, room: str, sink: Sink, token: str | None, want_role: Role | None) -> Seat | Refused: ...
+
+    async def first_frame(self, room: str, token: str, media: Media, body: AsyncIterator[bytes]) -> FirstFrame:
+        """Begin the room's world from a file; raises `opening.BadOpening`."""
+        ...
 
     def views(self) -> tuple[RoomView, ...]: ...
 

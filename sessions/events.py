@@ -6,7 +6,7 @@ chunk's conditions in `ChunkBegun`, texts in `PromptAsked`, restarts in `EpochSt
 
 import msgspec
 
-from ..engine.api import Conditions, Timings
+from ..engine.api import Conditions, Opening, Timings
 from .messages import KeyEdge, Role, Transition, WorldState
 from .states import Cause
 
@@ -71,12 +71,13 @@ class PromptEncoded(Event, frozen=True):
     key: str
 
 
-class EpochStarted(Event, frozen=True):
-    """The world was started anew with `seed`."""
+class EpochStarted(Event, frozen=True, omit_defaults=True):
+    """The world was started anew with `seed`, and from `opening` where pictures were given."""
 
     epoch: int
     seed: int
     participant: str
+    opening: Opening | None = None
 
 
 class StateMoved(Event, frozen=True):

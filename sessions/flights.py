@@ -30,6 +30,7 @@ class Flight:
 
     inbox: Inbox | None
     sample: Sample
+    recache: bool
     steers: list[Steer] = field(default_factory=list)
 
 
@@ -45,8 +46,8 @@ class Flights:
         self._waiting.append(steer)
         del self._waiting[:-MOST_STEERS]
 
-    def begin(self, epoch: int, chunk: int, inbox: Inbox | None, sample: Sample) -> None:
-        self._flights[epoch, chunk] = Flight(inbox, sample, self._waiting)
+    def begin(self, epoch: int, chunk: int, inbox: Inbox | None, sample: Sample, recache: bool) -> None:
+        self._flights[epoch, chunk] = Flight(inbox, sample, recache, self._waiting)
         self._waiting = []
         if len(self._flights) > KEPT_FLIGHTS:
             _, oldest = self._flights.popitem(last=False)
@@ -61,14 +62,18 @@ class Flights:
         for steer in steers:
             steer.reply(Applied(id=steer.id, chunk=chunk))
 
-    def cancelled(self, epoch: int, chunk: int, same_world: bool) -> None:
-        """The chunk is void: the next one shows its steers and, in the `same_world`, gets its taps and motion."""
+    def cancelled(self, epoch: int, chunk: int, same_world: bool) -> bool:
+        """The chunk is void: the next one shows its steers and, in the `same_world`, gets its taps and motion.
+
+        True when that one has to rebuild the cache in its stead.
+        """
         flight = self._flights.pop((epoch, chunk), None)
         if flight is None:
-            return
+            return False
         self._waiting = flight.steers + self._waiting
         if same_world and flight.inbox is not None:
             flight.inbox.give_back(flight.sample)
+        return same_world and flight.recache
 
     def hold_us(self, epoch: int, chunk: int, begun: float) -> int:
         """From the receipt of the chunk's last input to its begin; 0 when it holds no input."""

@@ -41,6 +41,8 @@ class Limits:
     control_burst: int = 40
     prompt_per_s: float = 2.0
     prompt_burst: int = 5
+    uploads_per_s: float = 0.5
+    uploads_burst: int = 3
     problems_per_s: float = 20.0
     problems_burst: int = 40
 
@@ -83,6 +85,7 @@ class Member:
         self._inputs = Rate(limits.input_per_s, limits.input_burst)
         self._controls = Rate(limits.control_per_s, limits.control_burst)
         self._prompts = Rate(limits.prompt_per_s, limits.prompt_burst)
+        self._uploads = Rate(limits.uploads_per_s, limits.uploads_burst)
         self._problems = Rate(limits.problems_per_s, limits.problems_burst)
         self._input_problems = Rate(per_s=1.0, burst=1)
 
@@ -112,6 +115,10 @@ class Member:
         """A message that could not be read: counted, and answered while the answers are not a flood themselves."""
         self._counters.malformed += 1
         self._problem("malformed", detail, id)
+
+    def may_upload(self) -> bool:
+        """Whether another first frame is not too soon; asking counts."""
+        return self._uploads.allows(self._clock.now())
 
     def request_key(self, joined: bool = False) -> None:
         """The viewer cannot decode without a key frame; `joined`: it has just subscribed."""

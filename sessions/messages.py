@@ -52,8 +52,11 @@ class Input(Message, frozen=True):
 
 
 class Transition(StrEnum):
+    """RECACHE: a cut after which the world also remembers what it showed under the new words (`Welcome.recache`)."""
+
     CUT = "cut"
     BLEND = "blend"
+    RECACHE = "recache"
 
 
 class Prompt(Message, frozen=True):
@@ -120,6 +123,13 @@ class ControlView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: tuple[str, ...]
 
 
+class FirstFrameView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The size of the picture a world may begin from; others are cut and scaled to it."""
+
+    width: int
+    height: int
+
+
 class WorldState(StrEnum):
     """The session's states as its viewers see them."""
 
@@ -131,7 +141,10 @@ class WorldState(StrEnum):
 
 
 class Welcome(Message, frozen=True):
-    """First message on `control`. `resumed` = back in the same world, so `epoch` and `chunk` go on."""
+    """First message on `control`. `resumed` = back in the same world, so `epoch` and `chunk` go on.
+
+    `first_frame` None = worlds begin from words alone. `recache`: prompts may use that transition.
+    """
 
     room: str
     session: str
@@ -149,6 +162,8 @@ class Welcome(Message, frozen=True):
     epoch: int
     chunk: int
     resumed: bool
+    first_frame: FirstFrameView | None = None
+    recache: bool = False
 
 
 class Accepted(Message, frozen=True):
@@ -231,7 +246,16 @@ ServerMessage = (
 )
 
 
-# ---- lists ----------------------------------------------------------------------------------------------------------
+# ---- bodies and lists -----------------------------------------------------------------------------------------------
+
+
+class FirstFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The 200 answer of POST /v1/rooms/{room}/first_frame: the world begins anew in this epoch, from so many frames."""
+
+    epoch: int
+    frames: int
+    width: int
+    height: int
 
 
 class RoomView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

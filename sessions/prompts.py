@@ -38,6 +38,7 @@ class PromptMemory:
         self._last = 0
         self._start: Mapping[str, float] = {}
         self._played = 0
+        self._rebuild = False
 
     @property
     def current(self) -> PromptVersion | None:
@@ -71,6 +72,7 @@ class PromptMemory:
             return None
         self._start = self._weights(self._played)
         self._played = 0
+        self._rebuild = self._rebuild or version.transition is Transition.RECACHE
         version = replace(version, key=key)
         self._versions.append(version)
         return version
@@ -80,8 +82,17 @@ class PromptMemory:
         return self._waiting.pop(number, None)
 
     def settle(self) -> None:
-        """End a blend at once, for a world that starts anew."""
-        self._start = {}
+        """End a blend at once, for a world that starts anew: it has nothing to rebuild either."""
+        self._start, self._rebuild = {}, False
+
+    def rebuild(self) -> None:
+        """The next chunk rebuilds the cache under the mix of now."""
+        self._rebuild = True
+
+    def take_rebuild(self) -> bool:
+        """Whether the next chunk rebuilds the cache; asked once per chunk."""
+        rebuild, self._rebuild = self._rebuild, False
+        return rebuild
 
     def take(self, frames: int) -> tuple[PromptShare, ...]:
         """The mix for the next chunk, which plays `frames` frames; weights sum to 1 (empty = no prompt at all)."""

@@ -30,6 +30,7 @@ class EpochScript:
     epoch: int
     seed: int
     chunks: tuple[CommittedChunk, ...]
+    opening: api.Opening | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     """The script in a session's events; raises `ReplayError` when the session was never opened."""
     opened: events.Opened | None = None
     seeds: dict[int, int] = {}
+    openings: dict[int, api.Opening | None] = {}
     asked: dict[int, str] = {}
     texts: dict[str, str] = {}
     begun: dict[tuple[int, int], api.Conditions] = {}
@@ -74,6 +76,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
                 seeds[0] = event.seed
             case events.EpochStarted():
                 seeds[event.epoch] = event.seed
+                openings[event.epoch] = event.opening
             case events.PromptAsked():
                 asked[event.number] = event.text
             case events.PromptEncoded():
@@ -87,7 +90,10 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
                 pass
     if opened is None:
         raise ReplayError("this journal does not hold the opening of a session")
-    epochs = tuple(EpochScript(epoch, seed, tuple(done.get(epoch, ()))) for epoch, seed in sorted(seeds.items()))
+    epochs = tuple(
+        EpochScript(epoch, seed, tuple(done.get(epoch, ())), openings.get(epoch))
+        for epoch, seed in sorted(seeds.items())
+    )
     return Script(opened, texts, epochs)
 
 
@@ -137,7 +143,7 @@ class _Player:
         for epoch in self._script.epochs:
             if epoch.epoch > 0:
                 self._due = None
-                again = api.Supersede(session=self._session, epoch=epoch.epoch, restart=True, seed=epoch.seed)
+                again = api.Supersede(self._session, epoch.epoch, restart=True, seed=epoch.seed, opening=epoch.opening)
                 self._door.post(again)
             for recorded in epoch.chunks:
                 digest = await self._chunk(recorded)

@@ -5,6 +5,7 @@ included. Nobody connected: the world is held. All places gone: the room closes.
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,7 @@ from .messages import (
     Accepted,
     Applied,
     ControlView,
+    FirstFrameView,
     Participants,
     PassWheel,
     Problem,
@@ -150,6 +152,10 @@ class Room:
 
     # ---- the wheel ------------------------------------------------------------------------------------------------
 
+    def member(self, token: str) -> Member | None:
+        """Who is connected under that token."""
+        return next((p.member for p in self._places.values() if secrets.compare_digest(p.token, token)), None)
+
     def holds_wheel(self, participant: str) -> bool:
         return self.driver == participant
 
@@ -253,6 +259,8 @@ class Room:
                 epoch=session.epoch,
                 chunk=session.next_chunk,
                 resumed=resumed,
+                first_frame=None if card.opening is None else FirstFrameView(card.opening.width, card.opening.height),
+                recache=card.recache,
             )
         )
         if prompt is not None:

@@ -6,7 +6,7 @@ The first join of a room asks the engine for a place; joins that arrive meanwhil
 import asyncio
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 
 from ..clock import Clock
@@ -14,10 +14,12 @@ from ..engine.api import Door, LatencyClass, RefusalReason, Refused
 from .counters import RoomsCounters
 from .journal import Journal
 from .member import Limits, Member
-from .messages import Role, RoomView, WorldState
+from .messages import FirstFrame, Role, RoomView, WorldState
+from .opening import Media
 from .room import CloseReason, Room, RoomSpec
 from .session import Session, SessionSpec
 from .sink import Sink
+from .uploads import Uploads
 
 _ROOM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -62,6 +64,7 @@ class Rooms:
         self._spec = spec
         self._entropy = entropy
         self._counters = RoomsCounters()
+        self._uploads = Uploads(self._counters)
         self._open: dict[str, _Opening] = {}
         self._closing = False
 
@@ -95,6 +98,11 @@ class Rooms:
             detail = f"all {taken} places of this room are taken"
             return self._refuse(RefusalReason.ROOM_FULL, detail, retry_after_s=5.0)
         return seated
+
+    async def first_frame(self, room: str, token: str, media: Media, body: AsyncIterator[bytes]) -> FirstFrame:
+        """Begin a room's world anew from a picture or the end of a video; raises `opening.BadOpening`."""
+        opening = self._open.get(room)
+        return await self._uploads.begin(None if opening is None else opening.room, token, media, body)
 
     def views(self) -> tuple[RoomView, ...]:
         """Rooms whose session is open, in order of opening."""

@@ -158,6 +158,9 @@ class Session:
         if self.prompting.full:
             reply(messages.Problem(code="busy", detail="too many prompts wait to be encoded", id=message.id))
             return
+        if message.transition is messages.Transition.RECACHE and not self._opened().recache:
+            reply(messages.Problem(code="no_recache", detail="this world cannot rebuild its memory", id=message.id))
+            return
         self._counters.prompts += 1
         reply(messages.Accepted(id=message.id))
         frames = round(message.seconds * self._opened().fps)
@@ -186,18 +189,21 @@ class Session:
         self._flights.expect(Steer(message.id, reply))
 
     def reset(self, message: messages.ResetWorld, fresh_seed: int, participant: str, reply: Reply) -> None:
-        """A new epoch: running work is void, its frames are never shown, the prompt stays."""
-        seed = message.seed if message.seed is not None else fresh_seed
+        reply(messages.Accepted(id=message.id))
+        self.start_anew(fresh_seed if message.seed is None else message.seed, participant)
+        self._flights.expect(Steer(message.id, reply))
+
+    def start_anew(self, seed: int, participant: str, opening: api.Opening | None = None) -> int:
+        """A new epoch: running work is void, its frames are never shown, the prompt stays. Returns its number."""
         self.epoch += 1
         self.prompts.settle()
         if self._inbox is not None:
             self._inbox.flush()
-        self._door.post(api.Supersede(session=self.spec.name, epoch=self.epoch, restart=True, seed=seed))
-        self.record(events.EpochStarted(epoch=self.epoch, seed=seed, participant=participant))
+        self._door.post(api.Supersede(self.spec.name, self.epoch, restart=True, seed=seed, opening=opening))
+        self.record(events.EpochStarted(epoch=self.epoch, seed=seed, participant=participant, opening=opening))
         self._counters.resets += 1
-        reply(messages.Accepted(id=message.id))
-        self._flights.expect(Steer(message.id, reply))
         self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
+        return self.epoch
 
     def feedback(self, message: messages.Feedback, participant: str, reply: Reply) -> None:
         self.record(events.FeedbackGiven(participant=participant, chunk=message.chunk, value=message.value))
@@ -222,7 +228,7 @@ class Session:
             case api.ChunkCancelled():
                 self._counters.chunks_cancelled += 1
                 self.record(events.ChunkCancelled(chunk=event.chunk, epoch=event.epoch))
-                self._flights.cancelled(event.epoch, event.chunk, same_world=event.epoch == self.epoch)
+                self._cancelled(event.epoch, event.chunk)
             case api.PromptEncoded():
                 self._encoded(event)
             case api.Fault():
@@ -242,7 +248,7 @@ class Session:
     def _begin(self, chunk: int) -> None:
         card, epoch = self._opened(), self.epoch
         self._due = None
-        self._flights.cancelled(epoch, chunk, same_world=True)  # begun before and failed: it begins again
+        self._cancelled(epoch, chunk)  # begun before and failed: it begins again
         inbox = self._inbox
         sample = inbox.sample() if inbox is not None else _released(len(card.controls))
         conditions = api.Conditions(
@@ -252,13 +258,18 @@ class Session:
             prompts=self.prompts.take(card.frames_per_chunk),
             prompt_version=self.prompts.number,
             input_seq=sample.seq,
+            recache=self.prompts.take_rebuild(),
         )
-        self._flights.begin(epoch, chunk, inbox, sample)
+        self._flights.begin(epoch, chunk, inbox, sample, conditions.recache)
         self.next_chunk = chunk + 1
         self._counters.chunks_begun += 1
         self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
         # Last, because the engine may answer within the call.
         self._door.post(api.Begin(session=self.spec.name, chunk=chunk, conditions=conditions))
+
+    def _cancelled(self, epoch: int, chunk: int) -> None:
+        if self._flights.cancelled(epoch, chunk, same_world=epoch == self.epoch):
+            self.prompts.rebuild()
 
     def _frame(self, frame: api.Frame) -> None:
         if frame.epoch < self.epoch:
@@ -271,15 +282,7 @@ class Session:
         self._counters.chunks_done += 1
         self._counters.chunks_late += event.late_us > 0
         self._flights.done(event.epoch, event.chunk)
-        self.record(
-            events.ChunkDone(
-                chunk=event.chunk,
-                epoch=event.epoch,
-                digest=event.digest,
-                late_us=event.late_us,
-                timings=event.timings,
-            )
-        )
+        self.record(events.ChunkDone(event.chunk, event.epoch, event.digest, event.late_us, event.timings))
 
     def _encoded(self, event: api.PromptEncoded) -> None:
         version, steer = self.prompting.encoded(event)

@@ -157,15 +157,9 @@ class Link:
         return self.welcome.result()
 
     async def _ask(self, offer: Offer) -> Answer:
-        async with httpx.AsyncClient(timeout=CONNECT_TIMEOUT, trust_env=False) as http:
-            reply = await http.post(
-                f"{self._place.base}/v1/rooms/{self._place.room}/offer",
-                content=msgspec.json.encode(offer),
-                headers={"Content-Type": "application/json"},
-            )
-        if reply.status_code == 200:
-            return msgspec.json.decode(reply.content, type=Answer)
-        raise _refusal(reply)
+        headers = {"Content-Type": "application/json"}
+        reply = await post(self._place, "offer", msgspec.json.encode(offer), headers)
+        return msgspec.json.decode(reply, type=Answer)
 
     def _received(self, data: str | bytes) -> None:
         self.heard_at = time.monotonic()
@@ -195,6 +189,15 @@ class Link:
                 return await gather(component=component, addresses=hosts)
 
             connection.get_component_candidates = gather_local
+
+
+async def post(place: Place, what: str, body: bytes, headers: dict[str, str]) -> bytes:
+    """The body of a 200 answer; raises `RoomRefused` or httpx.HTTPError."""
+    async with httpx.AsyncClient(timeout=CONNECT_TIMEOUT, trust_env=False) as http:
+        reply = await http.post(f"{place.base}/v1/rooms/{place.room}/{what}", content=body, headers=headers)
+    if reply.status_code == 200:
+        return reply.content
+    raise _refusal(reply)
 
 
 def _refusal(reply: httpx.Response) -> RoomRefused:

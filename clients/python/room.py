@@ -9,7 +9,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
+
+import httpx
+import msgspec
 
 from ...rtc.wire import (
     Accepted,
@@ -17,6 +21,7 @@ from ...rtc.wire import (
     Channel,
     ClientMessage,
     Feedback,
+    FirstFrame,
     Ping,
     Problem,
     Prompt,
@@ -29,7 +34,7 @@ from ...rtc.wire import (
     Welcome,
 )
 from .latency import LatencyLog
-from .link import Link, NoServer, Place, RoomRefused
+from .link import Link, NoServer, Place, RoomRefused, post
 from .pad import Pad
 from .pictures import Pictures, RoomFrame
 
@@ -39,6 +44,14 @@ REPEAT_INTERVAL = 0.04
 REPEATS = 3
 RETRY_FIRST = 0.25
 RETRY_MAX = 8.0
+MEDIA = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".webp": "image/webp",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+}
 
 T = TypeVar("T")
 
@@ -101,6 +114,21 @@ class RoomClient:
 
     async def reset(self, seed: int | None = None) -> int:
         return await self._steer(lambda id: ResetWorld(id, seed))
+
+    async def first_frame(self, file: Path) -> FirstFrame:
+        """Begin the world anew from a picture (PNG, JPEG, WebP) or the end of a video (MP4, WebM); the driver's alone.
+
+        Raises `RoomRefused`, `NoServer`, OSError, or ValueError on a file of another name.
+        """
+        media = MEDIA.get(file.suffix.lower())
+        if media is None:
+            raise ValueError(f"a first frame is one of {', '.join(MEDIA)}, not '{file.name}'")
+        body = await asyncio.to_thread(file.read_bytes)
+        headers = {"Content-Type": media, "Authorization": f"Bearer {self._token}"}
+        try:
+            return msgspec.json.decode(await post(self._place, "first_frame", body, headers), type=FirstFrame)
+        except httpx.HTTPError as error:
+            raise NoServer(f"no answer from {self._place.base} ({type(error).__name__})") from None
 
     async def like(self, chunk: int, value: int) -> int:
         return await self._steer(lambda id: Feedback(id, chunk, value))
@@ -244,14 +272,18 @@ async def join(
     decode: bool = True,
     patience: float = 30.0,
     seed: int = 0,
+    first_frame: Path | None = None,
 ) -> AsyncIterator[RoomClient]:
     """Join a room by its page's address and stay for the length of the block.
 
-    `patience`: seconds to keep trying while the server is away or full. Raises `RoomRefused`, `NoServer`, ValueError.
+    `patience`: seconds to keep trying while the server is away or full. `first_frame`: begin the world from this file,
+    see `RoomClient.first_frame`. Raises `RoomRefused`, `NoServer`, ValueError.
     """
     room = RoomClient(url, role, loopback, decode, patience, seed)
     await room._open()
     try:
+        if first_frame is not None:
+            await room.first_frame(first_frame)
         yield room
     finally:
         await room._close()

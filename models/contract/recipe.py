@@ -15,11 +15,12 @@ class Precision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuntimeChoice:
-    """What a server wants to run a card with."""
+    """What a server wants to run a card with. `exact` False: steps may be skipped, within the recipe's `inexact`."""
 
     sampler: str
     steps: int
     precision: Precision
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class RecipeSpec:
 
     `sigmas` maps a step count to its noise levels, first to last (the final x0 follows the last one); a step count
     that is not listed was not trained for. `parents`: weights this recipe started from. `command` retrains it.
+    `inexact`: the largest error of a frame (of 1) against the exact run from the same state that a faster mode may
+    make; 0 = there is no such mode.
     """
 
     name: str
@@ -38,6 +41,7 @@ class RecipeSpec:
     parents: tuple[str, ...]
     data: str
     command: str
+    inexact: float = 0.0
 
     def steps_allowed(self) -> tuple[int, ...]:
         return tuple(len(levels) for levels in self.sigmas)
@@ -56,6 +60,8 @@ class RecipeSpec:
         self.levels(choice.steps)
         if choice.precision not in self.precisions:
             raise RecipeMismatch(self.name, "precision", choice.precision, self.precisions)
+        if not choice.exact and self.inexact == 0.0:
+            raise RecipeMismatch(self.name, "mode", "inexact", ("exact",))
 
 
 class RecipeMismatch(ValueError):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ..contract.intercept import intercept
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..weights import digest
@@ -9,6 +10,7 @@ from .card import RECIPE, drive_card
 from .loop import DriveCarry, DriveLoop
 from .openings import load_openings
 from .runtime import DriveRuntime, load_networks
+from .skip import SKIP_BELOW, SkipLastPass
 from .text import load_text
 
 
@@ -16,10 +18,11 @@ def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     """`choice` None = the recipe's default. Raises `RecipeMismatch` or `WeightsError`."""
     chosen = choice or RECIPE.default
     RECIPE.check(chosen)
-    card = drive_card()
+    card = drive_card(chosen.exact)
     transformer, autoencoder = load_networks(folder)
     openings = load_openings(folder / "openings.safetensors")
     text = load_text(folder / "text.safetensors")
     runtime = DriveRuntime(transformer, autoencoder, text.look)
     files = [folder / component.file for component in card.components]
-    return LoadedCard(card, chosen, digest(files), DriveLoop(openings), runtime, DriveCarry, runtime)
+    loaded = LoadedCard(card, chosen, digest(files), DriveLoop(openings), runtime, DriveCarry, runtime)
+    return loaded if chosen.exact else intercept(loaded, SkipLastPass(SKIP_BELOW))

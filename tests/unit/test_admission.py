@@ -1,8 +1,8 @@
 """Admission reserves everything or nothing, and a refusal carries its figures."""
 
 import pytest
-from worldroom.engine.admission import Need, Room, WaitingList, refuse
-from worldroom.engine.api import LatencyClass, RefusalReason
+from worldroom.engine.admission import Need, Room, choices, refuse
+from worldroom.engine.api import Figures, LatencyClass, RefusalReason, Unit
 
 ROOM = Room(share_used=0.0, share_cap=0.9, slots_used=0, slots=4, bytes_used=0, bytes_budget=1000)
 
@@ -49,17 +49,16 @@ def test_background_reserves_a_trickle() -> None:
     assert refuse(need(0.5, LatencyClass.STREAM), room(share_used=0.8)) is not None
 
 
-def test_places_in_the_queue_are_kept_and_forgotten() -> None:
-    waiting = WaitingList(retry_after=3.0)
-    assert waiting.refused("a", now=0.0) == (1, 3.0)
-    assert waiting.refused("b", now=1.0) == (2, 6.0)
-    assert waiting.refused("a", now=3.0) == (1, 3.0)
-    waiting.admitted("a")
-    assert waiting.refused("b", now=7.0) == (1, 3.0)
-    assert waiting.refused("c", now=60.0) == (1, 3.0)
+def test_a_refusal_says_in_figures_what_it_says_in_words() -> None:
+    no = refuse(need(0.5), room(share_used=0.5))
+    assert no is not None and no.figures is not None
+    assert (no.figures.needed, no.figures.used, no.figures.unit) == (pytest.approx(0.5), 0.5, Unit.SHARE)
+    no = refuse(need(0.1, size=100), room(bytes_used=950))
+    assert no is not None
+    assert no.figures == Figures(needed=100, used=950, limit=1000, unit=Unit.BYTES)
 
 
-def test_the_queue_is_bounded() -> None:
-    waiting = WaitingList(retry_after=3.0)
-    places = [waiting.refused(f"s{n}", now=0.0)[0] for n in range(70)]
-    assert places[63:66] == [64, 65, 65]
+def test_cheaper_recipes_are_tried_dearest_first_unless_the_steps_were_asked_for() -> None:
+    assert choices(None, default=4, allowed=(1, 2, 4, 8)) == (4, 2, 1)
+    assert choices(None, default=1, allowed=(1, 2, 4)) == (1,)
+    assert choices(4, default=4, allowed=(1, 2, 4)) == (4,)

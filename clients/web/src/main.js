@@ -6,6 +6,7 @@
 import { Acts } from './acts.js';
 import { element, say } from './dom.js';
 import { listenToGamepad } from './gamepad.js';
+import { FirstFrame } from './firstframe.js';
 import { glow } from './glow.js';
 import { Hud } from './hud.js';
 import { Keys } from './input.js';
@@ -67,6 +68,7 @@ const notice = new Notice(() => {
   else room.wake();
 });
 const promptBox = new PromptBox((text, transition, seconds) => ask('prompt', { type: 'prompt', text, transition, seconds }));
+const firstFrame = new FirstFrame((file) => room.firstFrame(file));
 const acts = new Acts({
   pause: () => ask('pause', { type: 'pauseworld' }),
   resume: () => ask('resume', { type: 'resumeworld' }),
@@ -182,7 +184,8 @@ function arrive(welcome) {
   overlay.applied([]);
   steering.clear();
   for (const control of welcome.controls) for (const key of control.keys) steering.add(key);
-  promptBox.suggest(welcome.suggestions);
+  promptBox.suggest(welcome.suggestions, welcome.recache === true);
+  firstFrame.offer(welcome.first_frame ?? null);
   promptBox.changed(welcome.prompt);
   notice.seen = false;
   showWorld(welcome.state);
@@ -245,6 +248,7 @@ function showWorld(state) {
   acts.state(state, live && world.drives);
   say(element('hud-hint', HTMLElement), world.drives ? 'Press a key to measure' : 'Whoever drives can measure');
   promptBox.enable(live && world.drives && state !== 'closed');
+  firstFrame.enable(live && world.drives && state !== 'opening' && state !== 'closed');
 }
 
 function startAnew() {

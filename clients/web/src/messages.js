@@ -5,7 +5,7 @@
 
 /** @typedef {{ seq: number, key: string, down: boolean }} KeyEdge */
 /** @typedef {{ type: 'input', seq: number, held: string[], edges: KeyEdge[], pointer: [number, number], sent_ms: number }} Input */
-/** @typedef {'cut' | 'blend'} Transition */
+/** @typedef {'cut' | 'blend' | 'recache'} Transition */
 /** @typedef {{ type: 'prompt', id: number, text: string, transition: Transition, seconds: number }} Prompt */
 /** @typedef {{ type: 'pauseworld' | 'resumeworld', id: number }} PauseOrResume */
 /** @typedef {{ type: 'resetworld', id: number, seed?: number | null }} ResetWorld */
@@ -23,6 +23,7 @@
  *   type: 'welcome', room: string, session: string, participant: string, role: Role, card: string, title: string,
  *   width: number, height: number, fps: number, controls: ControlView[], suggestions: string[], prompt: string,
  *   state: WorldState, epoch: number, chunk: number, resumed: boolean,
+ *   first_frame: { width: number, height: number } | null, recache: boolean,
  * }} Welcome
  */
 /** @typedef {{ type: 'accepted', id: number }} Accepted */

@@ -1,5 +1,5 @@
 /**
- * The prompt box: words for the world, suggestions, cut or blend, and what became of the last ones:
+ * The prompt box: words for the world, suggestions, cut, blend or recache, and what became of the last ones:
  * sent -> accepted (journaled) -> in the picture since chunk n. Knows no connection.
  */
 
@@ -34,8 +34,12 @@ export class PromptBox {
     });
   }
 
-  /** @param {string[]} suggestions */
-  suggest(suggestions) {
+  /**
+   * @param {string[]} suggestions
+   * @param {boolean} recaches whether this world can rebuild what it remembers
+   */
+  suggest(suggestions, recaches) {
+    element('recache', HTMLLabelElement).hidden = !recaches;
     this.chips.replaceChildren(...suggestions.map((text) => this.#chip(text)));
     this.#mark();
   }
@@ -84,8 +88,8 @@ export class PromptBox {
   #submit(words) {
     const text = words.trim();
     if (text === '') return false;
-    const cut = new FormData(this.form).get('transition') === 'cut';
-    const id = this.send(text, cut ? 'cut' : 'blend', cut ? 0 : BLEND_S);
+    const transition = /** @type {Transition} */ (new FormData(this.form).get('transition'));
+    const id = this.send(text, transition, transition === 'blend' ? BLEND_S : 0);
     if (id === 0) return false;
     this.pending = { id, text };
     clearTimeout(this.timer);

@@ -96,6 +96,22 @@ export class Room {
     return this.peer?.send('control', message) ?? false;
   }
 
+  /**
+   * Begin the world from a file; resolves to what the server had against it, or null.
+   * @param {Blob} file
+   * @returns {Promise<string | null>}
+   */
+  async firstFrame(file) {
+    const headers = { 'Content-Type': file.type, Authorization: `Bearer ${this.place.token ?? ''}` };
+    try {
+      const path = `/v1/rooms/${encodeURIComponent(this.name)}/first_frame`;
+      const response = await fetch(path, { method: 'POST', headers, body: file });
+      return response.ok ? null : String((await response.json()).detail);
+    } catch {
+      return 'Not connected: nothing was sent';
+    }
+  }
+
   /** @returns {Promise<RTCStatsReport | null>} */
   async stats() {
     const pc = this.peer?.pc;

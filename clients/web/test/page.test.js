@@ -3,6 +3,7 @@ import { test } from 'node:test';
 
 import { delay_s } from '../src/backoff.js';
 import { padParts } from '../src/gamepad.js';
+import { covering, objection } from '../src/firstframe.js';
 import { read } from '../src/messages.js';
 import { words } from '../src/notice.js';
 import { figures, readStats } from '../src/stats.js';
@@ -39,6 +40,15 @@ test('stats are differences of two readings', () => {
   const { kbps, buffer_ms } = figures(readStats([['v', entry(1)]], 1000), readStats([['v', entry(2)]], 2000));
   assert.equal(kbps, 2000);
   assert.equal(buffer_ms?.toFixed(3), '0.400');
+});
+
+test('a picture covers the world and what stands over is cut off evenly', () => {
+  assert.deepEqual(covering({ width: 400, height: 100 }, { width: 64, height: 48 }).map(Math.round), [133, 0, 133, 100]);
+  assert.deepEqual(covering({ width: 48, height: 96 }, { width: 64, height: 48 }), [0, 30, 48, 36]);
+  assert.equal(objection({ type: 'image/jpeg', size: 50e6 }), null);
+  assert.equal(objection({ type: 'video/mp4', size: 1e6 }), null);
+  assert.match(objection({ type: 'video/webm', size: 40e6 }) ?? '', /larger than 32 MB/);
+  assert.match(objection({ type: 'text/html', size: 1 }) ?? '', /PNG, JPEG or WebP/);
 });
 
 test('every state of the connection has words', () => {

@@ -42,3 +42,9 @@ def test_none_spills_and_all_fit(built: list[Row]) -> None:
 def test_does_not_pretend_to_build_under_the_interpreter() -> None:
     with pytest.raises(RuntimeError, match="TRITON_INTERPRET unset"):
         list(aot.build_all())
+
+
+def test_kernels_that_promise_the_references_bits_round_after_every_operation(built: list[Row]) -> None:
+    exact = [row for row in built if str(row["label"]).startswith("exact")]
+    assert {row["kernel"] for row in exact} >= {"noise", "sampler_step"}
+    assert [row for row in exact if row["fused"] or row["approximated"]] == []

@@ -1,0 +1,241 @@
+"""A world begins from a picture or goes on from a video: rooms on the real engine with a tiny card, virtual time."""
+
+import asyncio
+import hashlib
+import io
+from collections.abc import AsyncIterator
+
+import numpy as np
+import torch
+from worldroom.clock import LoopClock
+from worldroom.engine import api, snapshot
+from worldroom.engine.core import Engine
+from worldroom.engine.past import Past
+from worldroom.models import catalog
+from worldroom.models.contract.loop import StepKind
+from worldroom.sessions import events
+from worldroom.sessions.journal import Journal
+from worldroom.sessions.member import Member
+from worldroom.sessions.messages import FirstFrame, Prompt, Transition, Welcome
+from worldroom.sessions.opening import BadOpening, Media, read
+from worldroom.sessions.replay import read as read_journal
+from worldroom.sessions.replay import replay
+from worldroom.sessions.rooms import Rooms, RoomsSpec
+from worldroom.tests.fake_door import Screen
+from worldroom.tests.fake_engine import FakeDevice, Person, started, until
+from worldroom.tests.files import picture, video
+from worldroom.tests.virtual_time import run
+
+CARD = "wan-tiny-random"
+
+
+def gradient() -> bytes:
+    rgb_HWC = np.zeros((96, 128, 3), np.uint8)
+    rgb_HWC[..., 0], rgb_HWC[..., 1] = np.arange(128)[None] * 2, np.arange(96)[:, None] * 2
+    return picture(Media.PNG, rgb_HWC)
+
+
+async def body(data: bytes) -> AsyncIterator[bytes]:
+    file = io.BytesIO(data)
+    while part := file.read(1000):
+        yield part
+
+
+class Server:
+    """Engine, journal in memory and rooms."""
+
+    engine: Engine
+    device: FakeDevice
+
+    async def start(self, card: str = CARD) -> None:
+        self.engine, self.device = await started(cards=(catalog.load(card),))
+        clock = LoopClock(asyncio.get_running_loop())
+        self.journal = Journal(clock)
+        self.rooms = Rooms(self.engine, self.journal, clock, RoomsSpec(card=card))
+
+    async def join(self) -> tuple[Member, Screen]:
+        screen = Screen()
+        member = await self.rooms.join("lobby", screen, None, None)
+        assert isinstance(member, Member), member
+        return member, screen
+
+    async def upload(self, token: str, media: Media, data: bytes, room: str = "lobby") -> FirstFrame:
+        return await self.rooms.first_frame(room, token, media, body(data))
+
+    async def refused(self, token: str, media: Media, data: bytes, room: str = "lobby") -> str:
+        try:
+            await self.upload(token, media, data, room)
+        except BadOpening as problem:
+            return problem.code
+        raise AssertionError("the upload was taken")
+
+    def events(self, screen: Screen) -> list[events.JournalEvent]:
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome)
+        return self.journal.buffered(welcome.session)
+
+    async def stop(self) -> None:
+        await self.rooms.close()
+        await self.engine.close()
+        self.engine.check_integrity()
+
+
+async def stream(journaled: list[events.JournalEvent]) -> AsyncIterator[events.JournalEvent]:
+    for event in journaled:
+        yield event
+
+
+def test_a_picture_then_a_video_begin_worlds_that_replay_to_the_same_digests() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        driver, screen = await server.join()
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome) and welcome.first_frame is not None
+        assert (welcome.first_frame.width, welcome.first_frame.height, welcome.recache) == (64, 48, True)
+        await asyncio.sleep(2)
+        assert await server.upload(driver.token, Media.PNG, gradient()) == FirstFrame(1, 1, 64, 48)
+        await asyncio.sleep(3)
+        film = video(Media.MP4, [4 * n for n in range(50)], fps=16)
+        assert await server.upload(driver.token, Media.MP4, film) == FirstFrame(2, 9, 64, 48)
+        await asyncio.sleep(3)
+
+        encoded = [kind for kind, _ in server.device.ran if kind is StepKind.ENCODE]
+        begun = [e for e in server.events(screen) if isinstance(e, events.EpochStarted)]
+        assert [(e.epoch, e.opening is not None and e.opening.frames) for e in begun] == [(1, 1), (2, 9)]
+        assert len(encoded) >= 2
+        assert {frame.epoch for frame in screen.frames} == {0, 1, 2}
+        first = [frame for frame in screen.frames if frame.epoch == 1]
+        assert [sum(f.chunk == first[0].chunk + n for f in first) for n in range(2)] == [9, 12]
+
+        script = await read_journal(stream(server.events(screen)))
+        driver.leave()
+        replayed = await replay(server.engine, script, "again")
+        assert replayed.chunks >= 8 and replayed.mismatches == ()
+        await server.stop()
+
+    run(main())
+
+
+def test_the_opening_frames_are_the_pictures_own_through_the_codec() -> None:
+    """What the engine shows first is what encoding and decoding the picture by hand gives, whatever the seed."""
+
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        loaded = server.engine._served[CARD].loaded
+        card = server.engine.cards()[0]
+        assert card.opening is not None
+        opening = read(gradient(), Media.PNG, card, card.opening)
+        person = Person(server.engine, "a", "anything")
+        assert isinstance(await person.open(CARD), api.Opened)
+        await until(lambda: len(person.done) >= 1)
+        for epoch, seed in ((1, 5), (2, 6)):
+            person.epoch = epoch
+            server.engine.post(api.Supersede("a", epoch, restart=True, seed=seed, opening=opening))
+            await until(lambda epoch=epoch: [d for _, d in person.done if d.epoch == epoch])
+        openings = [next(d.digest for _, d in person.done if d.epoch == epoch) for epoch in (1, 2)]
+        assert openings[0] == openings[1]
+        networks = loaded.runtime.networks
+        picture_3THW = torch.from_numpy(opening.unpack().repeat(9, 0)).permute(3, 0, 1, 2).float() / 127.5 - 1
+        with torch.no_grad():
+            clean = networks.vae.encode(picture_3THW[None])[0]
+        assert openings[0] == hashlib.sha256(np.ascontiguousarray(clean.numpy()).tobytes()).hexdigest()
+        await server.engine.close()
+
+    run(main())
+
+
+def test_only_the_driver_of_an_open_room_uploads_and_not_too_often() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        driver, screen = await server.join()
+        watcher, _ = await server.join()
+        await asyncio.sleep(1)
+        png = gradient()
+        assert await server.refused(driver.token, Media.PNG, png, room="nowhere") == "no_room"
+        assert await server.refused("nobody", Media.PNG, png) == "no_place"
+        assert await server.refused(watcher.token, Media.PNG, png) == "not_driving"
+        assert await server.refused(driver.token, Media.PNG, b"\x89PNG\r\n\x1a\n") in ("unreadable", "pixels")
+        assert await server.refused(driver.token, Media.MP4, video(Media.MP4, [9] * 4, fps=16)) == "length"
+        assert await server.refused(driver.token, Media.PNG, png + bytes(9 << 20)) == "too_large"
+        assert await server.refused(driver.token, Media.PNG, png) == "busy"
+        await asyncio.sleep(3)
+        assert (await server.upload(driver.token, Media.PNG, png)).epoch == 1
+        counters = server.rooms.counters()
+        assert (counters.openings, counters.openings_refused) == (1, 7)
+        assert [e for e in server.events(screen) if isinstance(e, events.Faulted)] == []
+        await server.stop()
+
+    run(main())
+
+
+def test_a_card_without_an_encoder_begins_from_words_alone() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start("toy")
+        driver, screen = await server.join()
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome) and welcome.first_frame is None and not welcome.recache
+        assert await server.refused(driver.token, Media.PNG, gradient()) == "no_first_frame"
+        driver.receive(Prompt(id=1, text="snow", transition=Transition.RECACHE))
+        assert [getattr(m, "code", "") for m in screen.messages][-1] == "no_recache"
+        await server.stop()
+
+    run(main())
+
+
+def test_a_recache_prompt_rebuilds_the_cache_once() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        driver, screen = await server.join()
+        await asyncio.sleep(4)
+        server.device.ran.clear()
+        driver.receive(Prompt(id=1, text="snow falls", transition=Transition.RECACHE))
+        await asyncio.sleep(4)
+        begun = [e for e in server.events(screen) if isinstance(e, events.ChunkBegun)]
+        assert sum(e.conditions.recache for e in begun) == 1
+        assert sum(kind is StepKind.RECACHE for kind, _ in server.device.ran) == 1
+        await server.stop()
+
+    run(main())
+
+
+def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
+    """Its worker ends before the first chunk is made: the next worker begins from the same picture."""
+
+    async def main() -> None:
+        engine, _ = await started(cards=(catalog.load(CARD),))
+        size = engine.cards()[0].opening
+        assert size is not None
+        opening = read(gradient(), Media.PNG, engine.cards()[0], size)
+        whole = Person(engine, "a", "words")
+        await whole.open(CARD, seed=3)
+        await until(lambda: len(whole.done) >= 1)
+        whole.epoch = 1
+        engine.post(api.Supersede("a", 1, restart=True, seed=9, opening=opening))
+        await until(lambda: sum(d.epoch == 1 for _, d in whole.done) >= 2)
+        wanted = [d for _, d in whole.done if d.epoch == 1]
+        number = wanted[0].chunk
+
+        kept = snapshot.Snapshot(
+            made_by=snapshot.maker(engine._served[CARD].loaded), steps=4, seed=9, branch=0, number=number, epoch=1,
+            carry=None, count=0, entries=(), features=(), picture=None, opening=opening,
+        )  # fmt: skip
+        later = Person(engine, "b", "words", key=whole.key, epoch=1)
+        past = Past(api.Open("b", CARD, seed=3), (), ("words",), number=number, epoch=1)
+        assert isinstance(await engine.revive(past, kept.dumps(), later.hear), api.Opened)
+        await until(lambda: len(later.done) >= 2)
+        assert later.digests()[:2] == [d.digest for d in wanted[:2]]
+
+        restarted = Person(engine, "c", "words", key=whole.key, epoch=1)
+        history = (api.Supersede("c", 1, restart=True, seed=9, opening=opening),)
+        past = Past(api.Open("c", CARD, seed=3), history, ("words",), number=0, epoch=1)
+        assert isinstance(await engine.revive(past, None, restarted.hear), api.Opened)
+        await until(lambda: len(restarted.done) >= 1)
+        assert restarted.digests()[0] == wanted[0].digest
+        await engine.close()
+
+    run(main())
