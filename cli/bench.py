@@ -8,13 +8,14 @@ import msgspec
 import typer
 from rich.console import Console
 
-from . import bench_model
+from . import bench_model, bench_overhead
 from .errors import did_you_mean, fail
 from .output import print_object, report_table
 
 app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
 
 app.command("model")(bench_model.bench_model)
+app.command("overhead")(bench_overhead.bench_overhead)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 

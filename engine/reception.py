@@ -80,12 +80,10 @@ class Reception:
     def refused(self, command: api.Open, no: No) -> api.Refused:
         """The answer to who is not let in, with a time to come again."""
         now, again = self._clock.now(), self._spec.retry_after
-        place = self._line.place(command.line, now)
-        if no.figures is None:
-            place = 0
-        elif place:
+        place = self._line.place(command.line, now) if no.figures is not None else 0
+        if place:
             again = AGAIN
-        else:
+        elif no.figures is not None:
             again *= 1 + min(self._line.length(now), 9)
         return api.Refused(command.session, no.reason, no.detail, place, again, no.figures)
 
@@ -158,7 +156,7 @@ class Reception:
 
     def _impossible(self, command: api.Open) -> No | None:
         if not self.ready:
-            return No(api.RefusalReason.NOT_READY, "the engine is still warming up or closing")
+            return No(api.RefusalReason.NOT_READY, "the engine is warming up or closing")
         served = self._served.get(command.card)
         if served is None:
             return No(api.RefusalReason.UNKNOWN_CARD, f"no card '{command.card}' here: {', '.join(self._served)}")

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import msgspec
 
-from . import noise, norm_modulate, sampler_step
+from . import invariant_matmul, invariant_reduce, noise, norm_modulate, sampler_step
 from .launch import INTERPRETED, Build, triton
 
+OPERATIONS = (invariant_matmul, invariant_reduce, noise, norm_modulate, sampler_step)
 TARGETS = (80, 90, 100, 120)
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
@@ -39,7 +40,7 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def all_builds() -> list[Build]:
-    return [build for module in (noise, norm_modulate, sampler_step) for build in module.builds()]
+    return [build for module in OPERATIONS for build in module.builds()]
 
 
 def build_all(targets: Sequence[int] = TARGETS) -> Iterator[Built]:
@@ -57,8 +58,9 @@ def _built(build: Build, sm: int) -> Built:
 
     names = build.kernel.arg_names
     signature = {name: "constexpr" if name in build.constants else build.types[name] for name in names}
-    aligned = {(at,): [["tt.divisibility", 16]] for at, name in enumerate(names) if signature[name].startswith("*")}
-    source = ASTSource(build.kernel, signature, build.constants, aligned)
+    whole = {name for name in names if signature[name].startswith("*") or name in build.divisible}
+    aligned = {(at,): [["tt.divisibility", 16]] for at, name in enumerate(names) if name in whole}
+    source = ASTSource(build.kernel, signature, dict(build.constants), aligned)
     options = {"num_warps": build.warps, **build.options}
     made = triton.compile(source, target=GPUTarget("cuda", sm, 32), options=options)
     registers, stack = _usage(made.asm["cubin"])

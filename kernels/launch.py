@@ -8,7 +8,7 @@ bfloat16 product, so interpreted kernels work in float32 from the load to the st
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -50,14 +50,18 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One way a kernel is built ahead of time: types of its arguments, its constants, warps of a program."""
+    """One way a kernel is built ahead of time: types of its arguments, its constants, warps of a program.
+
+    `divisible`: integers that are multiples of 16, as strides mostly are; pointers always are.
+    """
 
     kernel: Any
-    types: dict[str, str]
-    constants: dict[str, object]
+    types: Mapping[str, str]
+    constants: Mapping[str, object]
     warps: int
-    label: str = ""
-    options: dict[str, object] = field(default_factory=dict)
+    label: str
+    divisible: tuple[str, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
 
 
 def jit(function: Callable[..., Any]) -> Any:

@@ -204,4 +204,4 @@ def _kernel(out: tl.tensor, keys: tl.tensor, count: tl.tensor, blocks: tl.tensor
 
 def builds() -> list[Build]:
     types = {"out": "*fp32", "keys": "*i64", "count": "i32", "blocks": "i32"}
-    return [Build(_kernel, types, {"BLOCK": LANES}, 4, "exact", {"enable_fp_fusion": False})]
+    return [Build(_kernel, types, {"BLOCK": LANES}, 4, "exact", options={"enable_fp_fusion": False})]

@@ -131,6 +131,6 @@ def builds() -> list[Build]:
     types = {"x": "*fp32", "velocity": "*fp32", "out": "*fp32", "keys": "*i64", "steps": "*fp64"}
     types |= {"count": "i32", "blocks": "i32"}
     return [
-        Build(_kernel, types, {"NOISY": noisy, "BLOCK": noise.LANES}, 4, label, {"enable_fp_fusion": False})
+        Build(_kernel, types, {"NOISY": noisy, "BLOCK": noise.LANES}, 4, label, options={"enable_fp_fusion": False})
         for noisy, label in ((True, "exact"), (False, "exact, Euler alone"))
     ]

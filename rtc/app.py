@@ -3,11 +3,13 @@
 Every error of the API is a typed JSON object. Makes the edge, starts it with the application and closes it with it.
 """
 
+import asyncio
 import logging
 import math
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -25,9 +27,11 @@ from .metrics import CONTENT_TYPE, exposition
 from .names import fresh_room
 from .seats import Entrance
 from .trace import chrome_trace
-from .wire import BODY_BYTES_MAX, ApiError, Refusal, WireError, decode_body, valid_room
+from .wire import BODY_BYTES_MAX, ApiError, Figures, Refusal, WireError, decode_body, valid_room
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 JSON = "application/json"
 CONFLICTS = (RefusalReason.CONFLICT,)
@@ -124,7 +128,8 @@ def _add_offers(app: FastAPI, edge: Edge) -> None:
         try:
             asked = decode_body(await _body(request))
             client = request.client
-            answer = await edge.take_offer(room, asked, client is not None and client.host in ("127.0.0.1", "::1"))
+            local = client is not None and client.host in ("127.0.0.1", "::1")
+            answer = await _while_there(request, edge.take_offer(room, asked, local))
         except WireError as error:
             raise ApiFault(413 if error.code == "too_large" else 400, error.code, error.detail) from None
         except BadOffer as error:
@@ -133,6 +138,8 @@ def _add_offers(app: FastAPI, edge: Edge) -> None:
             raise ApiFault(503, "no_udp_port", str(error), BUSY_RETRY_S) from None
         except TooManyViewers as error:
             raise ApiFault(503, "too_many_viewers", str(error), BUSY_RETRY_S) from None
+        except ClientDisconnect:
+            raise ApiFault(400, "cut_off", "the client went away before the answer") from None
         return _refused(answer) if isinstance(answer, Refused) else _json(answer)
 
 
@@ -159,9 +166,9 @@ def _add_first_frames(app: FastAPI, rooms: Entrance) -> None:
 
 def _refused(refused: Refused) -> Response:
     status = 409 if refused.reason in CONFLICTS else 400 if refused.reason in BAD_REQUESTS else 503
-    body = Refusal(
-        refused.reason.value, refused.detail, refused.reason.value, refused.queue_place, refused.retry_after_s
-    )
+    reason, said = refused.reason.value, refused.figures
+    figures = None if said is None else Figures(said.needed, said.used, said.limit, said.unit.value)
+    body = Refusal(reason, refused.detail, reason, refused.queue_place, refused.retry_after_s, figures)
     return _json(body, status, refused.retry_after_s if status != 400 else None)
 
 
@@ -205,6 +212,25 @@ def _add_lists(app: FastAPI, edge: Edge, rooms: Entrance, door: Door) -> None:
 def _named(room: str) -> None:
     if not valid_room(room):
         raise ApiFault(400, "bad_room", "a room's name has 1 to 64 letters, digits, '-' or '_'")
+
+
+async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The work's result; raises `ClientDisconnect`, and ends the work, when the client goes away first."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientDisconnect
+    finally:
+        for waiting in (task, gone):
+            waiting.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    """Returns when the client has gone; the body must have been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _body(request: Request) -> bytes:

@@ -76,12 +76,14 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         ("step_price_seconds", "predicted device time of one chunk", capacity.price_us / 1e6),
         ("pool_bytes_used", "cache bytes in use", capacity.pool_bytes_used),
         ("queue_depth", "steps waiting for the device", capacity.queue_depth),
+        ("waiting", "rooms in line for the device", capacity.waiting),
     )
     counters: tuple[tuple[str, str, int], ...] = (
         ("chunks", "chunks committed", capacity.chunks_done),
         ("chunks_late", "chunks finished after their deadline", capacity.chunks_late),
         ("chunks_cancelled", "chunks cancelled", capacity.chunks_cancelled),
         ("raw_frames_dropped", "raw frames dropped before the encoder", capacity.frames_dropped),
+        ("degraded", "sessions let in with fewer steps than the default", capacity.degraded),
     )
     for name, about, gauge in gauges:
         family = GaugeMetricFamily(f"worldroom_{name}", about, labels=labels)

@@ -33,6 +33,10 @@ This page and `protocol.schema.json` are generated from the message types (`pyth
 constrained baseline, packetization mode 1) and has created the three data channels below. The answer carries complete
 host candidates; nothing is trickled. Sent again with the `token` of an earlier answer, it takes the same seat over.
 
+When everything is taken, a room gets a place in line, and its offer is refused with that place. Sent again within five
+seconds, an offer for that room waits: it is answered the moment the room can open, when the place has moved, or after
+five seconds with the same refusal. The line is kept by the room's name; who stops asking loses the place.
+
 A refusal is a `503` (or `409` for a conflict) with a `Retry-After` header and a `refusal` body. Every other error has
 an `apierror` body: `400` for a bad body, SDP or room name, `413` above 64 KiB, `415` if not
 `application/json`, `422` for a peer without H.264.

@@ -49,6 +49,7 @@ __all__ = [
     "ClientMessage",
     "ControlView",
     "Feedback",
+    "Figures",
     "FirstFrame",
     "FirstFrameView",
     "Input",
@@ -142,14 +143,27 @@ class ApiError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     detail: str
 
 
+class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a world needs beside what is used of a limit: places, bytes, or the share of one device (0..1)."""
+
+    needed: float
+    used: float
+    limit: float
+    unit: str
+
+
 class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A room that cannot be served now (503, or 409 for a conflict); also sent as a Retry-After header."""
+    """A room that cannot be served now (503, or 409 for a conflict); also sent as a Retry-After header.
+
+    `queue_place`: the room's place in line, from 1 in front; 0 = it has none. `figures`: what was too little.
+    """
 
     code: str
     detail: str
     reason: str
     queue_place: int
     retry_after_s: float
+    figures: Figures | None = None
 
 
 # ---- bytes and messages ---------------------------------------------------------------------------------------------

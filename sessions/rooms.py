@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 
 from ..clock import Clock
-from ..engine.api import Door, LatencyClass, RefusalReason, Refused
+from ..engine.api import Close, Door, LatencyClass, RefusalReason, Refused
 from .counters import RoomsCounters
 from .journal import Journal
 from .member import Limits, Member
@@ -84,7 +84,7 @@ class Rooms:
         finally:
             opening.waiting -= 1
             if opening.waiting == 0:
-                opening.task.add_done_callback(lambda _: self._close_if_deserted(opening))
+                self._nobody_waits(opening)
         if refused is not None:
             self._counters.joins_refused += 1
             return refused
@@ -181,6 +181,13 @@ class Rooms:
         opening = self._open.get(room.spec.name)
         if opening is not None and opening.room is room:
             del self._open[room.spec.name]
+
+    def _nobody_waits(self, opening: _Opening) -> None:
+        """All have their answer, or went away before there was one: then the room stops waiting for a place."""
+        if not opening.task.done():
+            self._door.post(Close(session=opening.room.session.spec.name))
+            self._forget(opening.room)
+        opening.task.add_done_callback(lambda _: self._close_if_deserted(opening))
 
     def _close_if_deserted(self, opening: _Opening) -> None:
         """Everyone who waited for this room went away before it was open."""

@@ -71,7 +71,7 @@ class Session:
     # ---- life -----------------------------------------------------------------------------------------------------
 
     async def open(self) -> api.Refused | None:
-        """Ask the engine for a place; the refusal when it has none."""
+        """Ask the engine for a place, in line under the room's name; the refusal when it has none."""
         spec = self.spec
         answer = await self._door.open(
             api.Open(
@@ -80,6 +80,7 @@ class Session:
                 seed=spec.seed,
                 latency_class=spec.latency_class,
                 steps=spec.steps,
+                line=spec.room,
             ),
             self._take,
         )

@@ -26,6 +26,7 @@ from ...rtc.wire import (
     ApiError,
     Channel,
     ClientMessage,
+    Figures,
     Offer,
     Refusal,
     Role,
@@ -42,11 +43,23 @@ LOOPBACK = "127.0.0.1"
 
 
 class RoomRefused(ConnectionError):
-    """The server said no; honour `retry_after_s` (None = do not come back with the same request)."""
+    """The server said no; honour `retry_after_s` (None = do not come back with the same request).
 
-    def __init__(self, status: int, code: str, detail: str, retry_after_s: float | None) -> None:
-        super().__init__(f"{detail} ({code})")
+    `queue_place`: from 1 in front of the line, 0 = not in line. `figures`: what was too little, where that is known.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        retry_after_s: float | None,
+        queue_place: int = 0,
+        figures: Figures | None = None,
+    ) -> None:
+        super().__init__(f"{detail} ({code})" + (f", number {queue_place} in line" if queue_place else ""))
         self.status, self.code, self.retry_after_s = status, code, retry_after_s
+        self.queue_place, self.figures = queue_place, figures
 
 
 class NoServer(ConnectionError):
@@ -203,7 +216,8 @@ async def post(place: Place, what: str, body: bytes, headers: dict[str, str]) ->
 def _refusal(reply: httpx.Response) -> RoomRefused:
     try:
         refusal = msgspec.json.decode(reply.content, type=Refusal)
-        return RoomRefused(reply.status_code, refusal.code, refusal.detail, refusal.retry_after_s)
+        place, figures = refusal.queue_place, refusal.figures
+        return RoomRefused(reply.status_code, refusal.code, refusal.detail, refusal.retry_after_s, place, figures)
     except msgspec.MsgspecError:
         pass
     retry_after = float(reply.headers["Retry-After"]) if "Retry-After" in reply.headers else None

@@ -97,12 +97,12 @@ def tiny() -> AnyFlowSpec:
         text_dim=32,
         text_length=16,
         freq_dim=32,
-        rows=8,
-        columns=16,
+        rows=4,
+        columns=8,
         vae_width=4,
         vae_multipliers=(1, 2, 2, 2),
         vae_blocks=1,
-        scale=4,
+        scale=8,
         random=True,
     )
 

@@ -24,7 +24,6 @@ def anyflow_trials(spec: AnyFlowSpec) -> tuple[Trial, ...]:
     """Rungs run on drawn weights alone; published sizes have none here."""
     if not spec.random:
         return ()
-    spec = replace(spec, rows=4, columns=8)
     forgetful = replace(spec, history=4)
     return (
         Trial(Rung.C0, "transformer: cached pass against one masked pass over all chunks", 2e-5, _masked),

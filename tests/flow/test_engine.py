@@ -499,7 +499,7 @@ def test_every_command_is_harmless_at_any_time() -> None:
         await closed(engine, driver)
         engine.post(api.Close("a"))
         assert await engine.open(api.Open("z", "toy", 1), driver.hear) == api.Refused(
-            "z", api.RefusalReason.NOT_READY, "closing", 1, 3.0
+            "z", api.RefusalReason.NOT_READY, "the engine is warming up or closing", 0, 3.0
         )
 
     play(scene)

@@ -450,6 +450,20 @@ def test_who_leaves_while_the_world_opens_holds_no_slot() -> None:
     play(scene)
 
 
+def test_who_leaves_and_comes_back_while_the_world_opens_waits_for_a_fresh_one() -> None:
+    async def scene(house: House) -> None:
+        gone = asyncio.ensure_future(house.rooms.join("lobby", Screen(), None, None))
+        await asyncio.sleep(0.05)
+        gone.cancel()
+        await asyncio.sleep(0)
+        _, screen = await house.join()
+        await asyncio.sleep(0.5)
+        assert len(house.door.worlds) == 1 and len(screen.frames) > 5
+        assert [view.room for view in house.rooms.views()] == ["lobby"]
+
+    play(scene)
+
+
 def test_an_absent_spectator_makes_way_in_a_full_room() -> None:
     async def scene(house: House) -> None:
         await house.join()

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from worldroom.clock import LoopClock
+from worldroom.engine import api
+from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker import Batch
 from worldroom.models.contract.loop import StepKind
 from worldroom.sessions import events
@@ -20,9 +22,9 @@ from worldroom.tests.virtual_time import run
 class Server:
     """Engine, journal in memory and rooms, as `serve` puts them together."""
 
-    async def start(self) -> None:
+    async def start(self, spec: EngineSpec | None = None) -> None:
         self.device: FakeDevice
-        self.engine, self.device = await started()
+        self.engine, self.device = await started(spec=spec)
         clock = LoopClock(asyncio.get_running_loop())
         self.journal = Journal(clock)
         self.rooms = Rooms(self.engine, self.journal, clock, RoomsSpec(card="toy", prompt="a calm blue sea"))
@@ -159,6 +161,39 @@ def test_a_world_whose_engine_gives_up_is_closed_and_its_slot_is_free() -> None:
         _, again = await server.join()
         await asyncio.sleep(0.5)
         assert len(again.frames) > 5
+        await server.stop()
+
+    run(main())
+
+
+def test_a_room_in_line_opens_the_moment_another_one_ends_and_keeps_its_place_between_attempts() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start(EngineSpec(slots=1))
+        await server.join()
+        now = asyncio.get_running_loop().time
+
+        async def ask(room: str) -> Member | api.Refused:
+            return await server.rooms.join(room, Screen(), None, None)
+
+        places = [await ask(room) for room in ("a", "b")]
+        assert [place.queue_place for place in places if isinstance(place, api.Refused)] == [1, 2]
+        await asyncio.sleep(3)
+        waiting = asyncio.create_task(ask("a"))
+        await asyncio.sleep(1)
+        late = await ask("late")
+        assert isinstance(late, api.Refused) and late.figures is not None
+        assert (late.reason, late.queue_place, late.figures.limit) == (api.RefusalReason.NO_SLOT, 3, 1)
+        server.engine.post(api.Close(server.rooms.views()[0].session))
+        freed = now()
+        assert isinstance(await waiting, Member)
+        assert now() - freed < 0.05
+        gone = asyncio.create_task(ask("late"))
+        await asyncio.sleep(0.5)
+        assert server.engine.capacity()[0].waiting == 2
+        gone.cancel()
+        await asyncio.sleep(0.1)
+        assert server.engine.capacity()[0].waiting == 1, "nobody waits for that room any more"
         await server.stop()
 
     run(main())

@@ -33,8 +33,10 @@ export function words(link, world, seen, wait_s) {
       return { title: 'This world has ended', text: 'Nobody was in the room for a while.', act: 'Start a new one', still: true };
     case 'full': {
       if (link.code === 'not_ready') return { title: 'The server is warming up', text: `Its model is loading. ${soon}` };
-      const place = link.queue_place > 0 ? ` You are number ${link.queue_place} in line.` : '';
-      return { title: 'The server is full', text: `All it can carry is taken.${place} ${soon}`, act: 'Try now' };
+      if (link.queue_place > 0) {
+        return { title: 'The server is full', text: `You are number ${link.queue_place} in line. The room opens by itself when it is your turn.` };
+      }
+      return { title: 'The server is full', text: `All it can carry is taken. ${soon}`, act: 'Try now' };
     }
     case 'refused':
       return { title: 'The server said no', text: `${sentence(link.detail)} ${soon}`, act: 'Try now' };

@@ -53,8 +53,9 @@ test('a picture covers the world and what stands over is cut off evenly', () => 
 
 test('every state of the connection has words', () => {
   assert.equal(words({ phase: 'live' }, 'running', true, 0), null);
-  const full = words({ phase: 'full', code: 'no_slot', until_ms: 0, queue_place: 2, detail: '' }, 'opening', false, 7);
-  assert.equal(full?.text, 'All it can carry is taken. You are number 2 in line. Trying again in 7 s.');
+  const full = (/** @type {number} */ queue_place) => words({ phase: 'full', code: 'no_slot', until_ms: 0, queue_place, detail: '' }, 'opening', false, 7);
+  assert.equal(full(0)?.text, 'All it can carry is taken. Trying again in 7 s.');
+  assert.equal(full(2)?.text, 'You are number 2 in line. The room opens by itself when it is your turn.');
   const lost = (/** @type {number} */ failures) => words({ phase: 'lost', until_ms: 0, detail: '', failures, stopped: false }, 'running', true, 3);
   assert.equal(lost(0)?.title, 'Reconnecting');
   assert.equal(lost(5)?.title, 'The server does not answer');

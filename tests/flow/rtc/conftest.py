@@ -152,14 +152,22 @@ class FakeRoom:
 
 
 class FakeRooms:
-    """One room under every name; refuses with `refusal` when that is set."""
+    """One room under every name; refuses with `refusal` when that is set, opens once `waits` is where there is one."""
 
     def __init__(self) -> None:
         self.room = FakeRoom()
         self.refusal: api.Refused | None = None
+        self.waits: asyncio.Event | None = None
+        self.given_up = 0
         self.joins = 0
 
     async def join(self, room: str, sink: Sink, token: str | None, want_role: Role | None) -> FakeSeat | api.Refused:
+        if self.waits is not None:
+            try:
+                await self.waits.wait()
+            except asyncio.CancelledError:
+                self.given_up += 1
+                raise
         if self.refusal is not None:
             return self.refusal
         self.joins += 1

@@ -1,10 +1,12 @@
 """HTTP: what the application answers, above all when something is wrong with the question."""
 
+import asyncio
+
 import httpx
 import msgspec
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection
-from worldroom.engine.api import RefusalReason, Refused
+from worldroom.engine.api import Figures, RefusalReason, Refused, Unit
 
 
 async def offer_of(codecs: tuple[str, ...] = (), direction: str = "recvonly") -> str:
@@ -139,7 +141,8 @@ async def test_the_answer_promises_only_what_is_done(served) -> None:
 
 
 async def test_refusals_say_when_to_come_back(served) -> None:
-    served.rooms.refusal = Refused("", RefusalReason.NO_SLOT, "4 of 4 slots in use", 2, 3.2)
+    figures = Figures(needed=1, used=4, limit=4, unit=Unit.PLACES)
+    served.rooms.refusal = Refused("", RefusalReason.NO_SLOT, "4 of 4 slots in use", 2, 3.2, figures)
     reply = await post(served.base, offer_body(await offer_of()))
     assert reply.status_code == 503 and reply.headers["retry-after"] == "4"
     assert reply.json() == {
@@ -148,10 +151,24 @@ async def test_refusals_say_when_to_come_back(served) -> None:
         "reason": "no_slot",
         "queue_place": 2,
         "retry_after_s": 3.2,
+        "figures": {"needed": 1.0, "used": 4.0, "limit": 4.0, "unit": "places"},
     }
     served.rooms.refusal = Refused("", RefusalReason.CONFLICT, "already loading", 0, 1.0)
     assert (await post(served.base, offer_body(await offer_of()))).status_code == 409
     assert served.edge.viewers == 0
+
+
+async def test_who_hangs_up_while_the_room_waits_for_a_place_waits_no_longer(served) -> None:
+    served.rooms.waits = asyncio.Event()
+    with pytest.raises(httpx.ReadTimeout):
+        async with httpx.AsyncClient(trust_env=False, timeout=0.5) as http:
+            headers = {"Content-Type": "application/json"}
+            body = offer_body(await offer_of())
+            await http.post(f"{served.base}/v1/rooms/test/offer", content=body, headers=headers)
+    await served.until(lambda: served.rooms.given_up == 1 and served.edge.viewers == 0)
+    served.rooms.waits.set()
+    assert (await post(served.base, offer_body(await offer_of()))).status_code == 200
+    assert served.rooms.joins == 1
 
 
 async def test_an_exhausted_port_range_is_a_clear_503_and_frees_its_seat(served_on_one_port) -> None:

@@ -1,0 +1,110 @@
+"""Products and sums whose rows do not feel each other: bit for bit on the CPU and through the interpreter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from worldroom.kernels.door import BadInput
+from worldroom.kernels.invariant_matmul import invariant_matmul
+from worldroom.kernels.invariant_reduce import Reduction, invariant_reduce
+from worldroom.kernels.launch import Backend
+from worldroom.tests.kernel_checks import DTYPES, agree, drawn, poisoned
+
+ROWS = (1, 2, 3, 5, 8, 16)
+FP32, BF16 = torch.float32, torch.bfloat16
+
+
+@given(
+    st.tuples(st.integers(0, 80), st.integers(1, 70), st.integers(1, 70)),
+    st.sampled_from(DTYPES),
+    st.sampled_from(DTYPES),
+    st.booleans(),
+    st.integers(0, 99),
+)
+@settings(max_examples=12, deadline=None)
+def test_the_product_is_the_formula(
+    size: tuple[int, int, int], dtype: torch.dtype, out_dtype: torch.dtype, turned: bool, seed: int
+) -> None:
+    rows, inner, columns = size
+    a, b = drawn((rows, inner), seed).to(dtype), drawn((columns, inner), seed + 1).to(dtype).T / inner**0.5
+    a = a.T.contiguous().T if turned else a
+    exact = a.double() @ b.double()
+    with poisoned():
+        made = invariant_matmul(a, b, out_dtype, backend=Backend.TRITON)
+    coarser = 8 if {dtype, out_dtype} == set(DTYPES[1:]) else 1
+    agree(made, exact.to(out_dtype), 4)
+    agree(invariant_matmul(a, b, out_dtype), exact.to(out_dtype), 4 * coarser)
+
+
+@pytest.mark.parametrize("backend", Backend)
+@pytest.mark.parametrize("dtype", [FP32, BF16])
+@pytest.mark.parametrize(("inner", "columns"), [(192, 96), (37, 19)])
+def test_rows_of_a_product_do_not_feel_each_other(
+    backend: Backend, dtype: torch.dtype, inner: int, columns: int
+) -> None:
+    tokens = 40 if backend is Backend.TORCH else 5
+    a, b = drawn((16 * tokens, inner), 0).to(dtype), drawn((columns, inner), 1).to(dtype).T
+
+    def rows(of: Tensor) -> Tensor:
+        return invariant_matmul(of, b, dtype, backend=backend)
+
+    together = rows(a)
+    for count in ROWS:
+        assert torch.equal(rows(a[: count * tokens]), together[: count * tokens])
+    for alone in (0, 1, 7, 31, 33, 79):
+        assert torch.equal(rows(a[alone : alone + 1])[0], together[alone])
+    neighbours = a.clone()
+    neighbours[1:] = float("nan")
+    assert torch.equal(rows(neighbours)[0], together[0])
+
+
+@given(
+    st.tuples(st.integers(1, 3), st.integers(1, 600)),
+    st.sampled_from(DTYPES),
+    st.sampled_from(DTYPES),
+    st.sampled_from(Reduction),
+    st.integers(0, 99),
+)
+@settings(max_examples=15, deadline=None)
+def test_a_reduction_is_the_same_bits_from_both(
+    size: tuple[int, int], dtype: torch.dtype, out_dtype: torch.dtype, reduction: Reduction, seed: int
+) -> None:
+    x = drawn((size[0], 2, size[1]), seed).to(dtype)[:, 1]
+    with poisoned():
+        made = invariant_reduce(x, reduction, FP32, backend=Backend.TRITON)
+    assert torch.equal(made, invariant_reduce(x, reduction, FP32))
+    exact = x.double().sum(-1) if reduction is Reduction.SUM else x.double().mean(-1)
+    assert torch.allclose(made.double(), exact, rtol=1e-5, atol=1e-4)
+    agree(invariant_reduce(x, reduction, out_dtype, backend=Backend.TRITON), made.to(out_dtype))
+
+
+@pytest.mark.parametrize("backend", Backend)
+def test_rows_of_a_reduction_do_not_feel_each_other(backend: Backend) -> None:
+    x = drawn((16, 3, 1000), 0)
+    together = invariant_reduce(x, Reduction.MEAN, FP32, backend=backend)
+    for count in ROWS:
+        assert torch.equal(invariant_reduce(x[:count], Reduction.MEAN, FP32, backend=backend), together[:count])
+    assert torch.equal(invariant_reduce(x[4, 1], Reduction.MEAN, FP32, backend=backend), together[4, 1])
+
+
+def test_literal_values() -> None:
+    a = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert invariant_matmul(a, a, FP32).tolist() == [[7.0, 10.0], [15.0, 22.0]]
+    assert invariant_matmul(a[:0], a, BF16).shape == (0, 2)
+    assert invariant_reduce(a, Reduction.SUM, FP32).tolist() == [3.0, 7.0]
+    assert invariant_reduce(a[:, :0], Reduction.SUM, FP32).tolist() == [0.0, 0.0]
+
+
+def test_refuses_what_does_not_fit_with_the_numbers() -> None:
+    a = torch.zeros(2, 3)
+    with pytest.raises(BadInput, match=r"b is \[2, 3\], wanted \[3, 'any'\]"):
+        invariant_matmul(a, a, FP32)
+    with pytest.raises(BadInput, match=r"b is torch\.bfloat16, a is torch\.float32"):
+        invariant_matmul(a, a.T.to(BF16), FP32)
+    with pytest.raises(BadInput, match=r"out_dtype is torch\.int8"):
+        invariant_reduce(a, Reduction.SUM, torch.int8)
+    with pytest.raises(BadInput, match="the mean of 0 values"):
+        invariant_reduce(a[:, :0], Reduction.MEAN, FP32)
