@@ -140,20 +140,20 @@ class Camera(nn.Module):
         road = ((HALF_ROAD - across_GW) * _PER_CELL_G1 + 0.5).clamp(0, 1)
         kerb = ((HALF_ROAD + KERB - across_GW) * _PER_CELL_G1 + 0.5).clamp(0, 1) - road
         lanes = ((LANE_HALF - (across_GW - LANE).abs()) * _PER_CELL_G1 + 0.5).clamp(0, 1) * _THIN_G1
-        waves = (stripes @ _WAVES).unflatten(-1, (5, -1))  # [.., 5, G]
+        waves = torch.unflatten(stripes @ _WAVES, -1, (5, -1))  # [.., 5, G]
         striped_G1 = (waves[..., 2, :] * 4).clamp(-1, 1)[..., None]
         dashed_G1 = (waves[..., 4, :] * 4 + 0.5).clamp(0, 1)[..., None]
         cells = torch.stack([road, kerb, kerb * striped_G1, lanes * dashed_G1], -1)  # [.., G, W, 4]
-        cells = cells.unflatten(-3, (GROUND_TOKENS, ROWS)).unflatten(-2, (TOKEN_COLUMNS, CELLS))
+        cells = _by_token(cells, GROUND_TOKENS, ROWS)
         bands = torch.cat([waves[..., :4, :], (waves[..., :1, :] * 3).clamp(-1, 1)], -2)  # [.., 5, G]
-        bands = bands.unflatten(-1, (GROUND_TOKENS, 1, ROWS)).movedim(-4, -1).flatten(-2)
+        bands = torch.unflatten(bands, -1, (GROUND_TOKENS, 1, ROWS)).movedim(-4, -1).flatten(-2)
         from_middle_GJ = _ACROSS_GJ - middle_G[..., None]
         near = torch.stack(
             [from_middle_GJ / 12, from_middle_GJ * _PER_METRE_G[:, None] / (2 * TOKEN_PIXELS)], -1
         ).tanh()
-        near = near.unflatten(-3, (GROUND_TOKENS, ROWS)).transpose(-3, -2).flatten(-2)
+        near = torch.unflatten(near, -3, (GROUND_TOKENS, ROWS)).transpose(-3, -2).flatten(-2)
         bands = bands.expand(*near.shape[:-1], -1)
-        ground = torch.cat([cells.transpose(-4, -3).flatten(-3), bands, near], -1)
+        ground = torch.cat([cells, bands, near], -1)
         return F.pad(ground, (0, 0, 0, 0, TOKEN_ROWS - GROUND_TOKENS, 0))
 
     def _objects(self, sides_SP: Tensor, bends: Tensor, offset: Tensor, heading: Tensor, biome: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ class Camera(nn.Module):
         middle_SP = side_M.gather(-1, low) * (1 - part) + side_M.gather(-1, low + 1) * part
         middle_SP = middle_SP - offset[..., None] - heading[..., None] * depth_SP
         per_metre = (FOCAL / depth_SP)[..., None, :, :]  # [.., 1, S, P]
-        size = (biome @ self.sizes * FAST).exp().unflatten(-1, (2, 3)) * torch.tensor(GUESS)
+        size = torch.unflatten((biome @ self.sizes * FAST).exp(), -1, (2, 3)) * torch.tensor(GUESS)
         wide, tall, beside = size[..., None, None].unbind(-3)  # [.., K, 1, 1]
         column = _MIDDLE + (middle_SP[..., None, :, :] + _SIDE_SIGN * (HALF_ROAD + beside)) * per_metre
         half_wide, half_tall = wide / 2 * per_metre, tall / 2 * per_metre
@@ -178,8 +178,7 @@ class Camera(nn.Module):
         left = torch.stack([marked, across_W * of_kind.flatten(-2)[..., None, :], marked, marked * nearness], -3)
         right = torch.stack([inside_R, inside_R, up_R, inside_R], -3)
         drawn = right @ left.transpose(-2, -1)  # [.., K, 4, R, W]
-        cells = drawn.flatten(-4, -3).movedim(-3, -1).unflatten(-3, (TOKEN_ROWS, CELLS))
-        return cells.unflatten(-2, (TOKEN_COLUMNS, CELLS)).transpose(-4, -3).flatten(-3)
+        return _by_token(drawn.flatten(-4, -3).movedim(-3, -1), TOKEN_ROWS, CELLS)
 
     def _skyline(self, skyline: Tensor, heading: Tensor, biome: Tensor) -> Tensor:
         """The panorama where each token of the two rows of sky looks, and the fine phase [.., 5, 8, 140]."""
@@ -187,15 +186,21 @@ class Camera(nn.Module):
         at = torch.remainder((turned[..., None] * _PARALLAX[:, None] + _KNOT_X) / KNOT, PANORAMA // KNOT)  # [.., 2, X]
         low = _index(at)
         part, low = (at - low)[..., None], low % (PANORAMA // KNOT)
-        table = (biome @ self.panorama * BRIGHT).unflatten(-1, (2, PANORAMA // KNOT, DEEP))
+        table = torch.unflatten(biome @ self.panorama * BRIGHT, -1, (2, PANORAMA // KNOT, DEEP))
         first, second = (_looked_up(table, i) for i in (low, (low + 1) % (PANORAMA // KNOT)))
         layers = first * (1 - part) + second * part  # [.., 2, X, DEEP]
-        by_token = layers.unflatten(-2, (TOKEN_COLUMNS, -1)).movedim(-4, -2).flatten(-3)
+        by_token = torch.unflatten(layers, -2, (TOKEN_COLUMNS, -1)).movedim(-4, -2).flatten(-3)
         grain = (turned[..., None] * _PARALLAX[:, None] * _GRAIN).flatten(-2)  # [.., 6]
         grain = torch.cat([grain.sin(), grain.cos()], -1)[..., None, :].expand(*by_token.shape[:-1], -1)
         sky = torch.cat([by_token, grain], -1)[..., None, :, :]
         sky = sky.expand(*sky.shape[:-3], TOKEN_ROWS - GROUND_TOKENS, *sky.shape[-2:])
         return F.pad(sky, (0, 0, 0, 0, 0, GROUND_TOKENS))
+
+
+def _by_token(cells: Tensor, tokens: int, rows: int) -> Tensor:
+    """Planes of cells [.., tokens * rows, 8 * CELLS, n] to each token's own [.., tokens, 8, rows * CELLS * n]."""
+    apart = torch.unflatten(torch.unflatten(cells, -3, (tokens, rows)), -2, (TOKEN_COLUMNS, CELLS))
+    return apart.transpose(-4, -3).flatten(-3)
 
 
 def _tops(sides_SP: Tensor) -> tuple[Tensor, Tensor]:
@@ -219,8 +224,8 @@ def _extent(cells: Tensor, centre: Tensor, half: Tensor) -> tuple[Tensor, Tensor
 
 def _turned(skyline: Tensor) -> Tensor:
     """Radians turned, from waves of once, twice and four times the angle; the finer ones make it exact [.., 1]."""
-    sine, cosine = skyline.unflatten(-1, (3, 2)).unbind(-1)
-    once, twice, fourfold = torch.atan2(sine, cosine).split(1, -1)
+    sine, cosine = torch.unflatten(skyline, -1, (3, 2)).unbind(-1)
+    once, twice, fourfold = torch.atan2(sine, cosine)[..., None].unbind(-2)
     for angle, times in ((twice, 2), (fourfold, 4)):
         once = once + (torch.remainder(angle - times * once + math.pi, 2 * math.pi) - math.pi) / times
     return once

@@ -51,7 +51,7 @@ def test_the_road_lies_where_the_simulator_draws_it(camera: Camera) -> None:
     whole = ((row[:, 0] == 0) & (row[:, -1] == 0)).numpy()  # both edges are in view
     assert whole.sum() >= 4
     middle = ((row * column).sum(1) / row.sum(1)).numpy()
-    assert middle[whole] == pytest.approx(road_centre_px(world)[whole, 1], abs=1.5)
+    assert middle[whole] == pytest.approx(road_centre_px(world)[whole, 1], abs=3)  # less than a cell
     assert bool((asphalt[:, : HORIZON // 2] == 0).all()), "no road in the sky"
 
 
