@@ -23,21 +23,25 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object an
 @app.callback(invoke_without_command=True)
 def bench(
     context: typer.Context,
-    row: Annotated[list[str] | None, typer.Option(help="Only these rows: latency, fanout, join, drive.")] = None,
+    row: Annotated[
+        list[str] | None, typer.Option(help="Only these rows: latency, fanout, join, drive; memory.")
+    ] = None,
     seconds: Annotated[float, typer.Option(min=2, help="Measuring time of each cell.")] = 8.0,
     seed: Annotated[int, typer.Option(help="Seed of the clients' phases.")] = 0,
+    card: Annotated[str, typer.Option(help="Row memory: the world to measure.")] = "toy",
     as_json: JsonFlag = False,
 ) -> None:
-    """All rows, in under five minutes. Starts its own server on a free loopback port and stops it again."""
+    """All rows but memory, in under five minutes. Starts its own server on a free loopback port and stops it again."""
     if context.invoked_subcommand is not None:
         return
     from ..clients.bench import run
 
-    unknown = [name for name in row or () if name not in run.ROWS]
+    rows = (*run.ROWS, *run.LONG_ROWS)
+    unknown = [name for name in row or () if name not in rows]
     if unknown:
-        raise fail(f"no row '{unknown[0]}'{did_you_mean(unknown[0], run.ROWS)}; rows: {', '.join(run.ROWS)}")
+        raise fail(f"no row '{unknown[0]}'{did_you_mean(unknown[0], rows)}; rows: {', '.join(rows)}")
     try:
-        report = asyncio.run(run.run_bench(tuple(row or run.ROWS), seconds=seconds, seed=seed))
+        report = asyncio.run(run.run_bench(tuple(row or run.ROWS), seconds=seconds, seed=seed, card=card))
     except run.BenchFailed as error:
         raise fail(str(error)) from None
     if as_json:
@@ -48,20 +52,24 @@ def bench(
 
 @app.command("falsifier")
 def falsifier(
-    trace: Annotated[Path | None, typer.Option(help="Another duty cycle; default: the one in the package.")] = None,
+    trace: Annotated[
+        list[Path] | None, typer.Option(help="Duty cycles of your own; may be repeated. Default: the package's.")
+    ] = None,
+    traces: Annotated[int, typer.Option(min=1, max=64, help="The package's trace and so many of its kind.")] = 12,
     max_rows: Annotated[int, typer.Option(min=1, max=16, help="Rows of one batch.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of draws between equals.")] = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Step-level scheduling against whole chunks, first come first served, on one trace in virtual time."""
-    from ..engine.duel.duty import DEFAULT, load
+    """Step-level scheduling against whole chunks, first come first served, on several traces in virtual time."""
+    from ..engine.duel.duty import load
+    from ..engine.duel.make_duty_cycle import published
     from ..engine.duel.verdict import falsify, table
 
     try:
-        duty = load(trace or DEFAULT)
+        duties = [load(path) for path in trace] if trace else published(traces)
     except (OSError, msgspec.DecodeError) as error:
-        raise fail(f"cannot read the duty cycle {trace}: {error}") from None
-    report = falsify(duty, max_rows, seed)
+        raise fail(f"cannot read a duty cycle: {error}") from None
+    report = falsify(duties, max_rows, seed)
     if as_json:
         print_object(report)
     else:

@@ -59,7 +59,19 @@ def look(client: httpx.Client) -> Now:
 def table(before: Now, now: Now) -> Group:
     """Frame rates come from the frames between the two looks."""
     cards = Table(title="cards", title_justify="left")
-    for column in ("card", "device", "sessions", "share", "pool bytes", "queue", "chunks", "late", "dropped", "faults"):
+    for column in (
+        "card",
+        "device",
+        "sessions",
+        "share",
+        "pool bytes",
+        "queue",
+        "waiting",
+        "chunks",
+        "late",
+        "dropped",
+        "faults",
+    ):
         cards.add_column(column)
     for entry in now.capacity:
         cards.add_row(
@@ -69,6 +81,7 @@ def table(before: Now, now: Now) -> Group:
             f"{entry.share_used:.0%} of {entry.share_max:.0%}",
             f"{entry.pool_bytes_used} of {entry.pool_bytes}",
             str(entry.queue_depth),
+            str(entry.waiting),
             str(entry.chunks_done),
             str(entry.chunks_late),
             str(entry.frames_dropped),

@@ -235,8 +235,7 @@ class ChunkCancelled(Message, frozen=True):
 class Frame(Message, frozen=True):
     """One encoded frame, handed out at its playout time.
 
-    `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264; `begun` when its chunk's conditions were sampled;
-    `pace_us` how long the packet waited for its playout time.
+    `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264; `begun` when its chunk's conditions were sampled.
     """
 
     session: str
@@ -250,7 +249,6 @@ class Frame(Message, frozen=True):
     prompt_version: int
     controls: tuple[float, ...]
     begun: float
-    pace_us: int
     timings: Timings
 
 
@@ -274,6 +272,7 @@ class Capacity(Message, frozen=True):
     """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1.
 
     `waiting`: who stands in the device's line. `degraded`: sessions that were let in with fewer steps than the default.
+    `inspections`: rounds through all pools that found them sound. `feature*`: prompt embeddings kept, of all cards.
     """
 
     card: str
@@ -295,6 +294,9 @@ class Capacity(Message, frozen=True):
     faults: int = 0
     waiting: int = 0
     degraded: int = 0
+    inspections: int = 0
+    feature_bytes_used: int = 0
+    features_evicted: int = 0
 
 
 class Step(Message, frozen=True):

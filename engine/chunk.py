@@ -53,7 +53,8 @@ class Chunk:
             encode_us=0,
         )
 
-    def shots(self, frames_FHWC: npt.NDArray[np.uint8], times: Iterable[float]) -> list[Shot]:
+    def shots(self, frames_FHWC: npt.NDArray[np.uint8], times: Iterable[float], took: float) -> list[Shot]:
+        """`took`: seconds since its conditions were due, the waiting for others left out."""
         conditions, timings = self.conditions, self.timings()
         return [
             Shot(
@@ -66,6 +67,7 @@ class Chunk:
                 controls=conditions.controls,
                 begun=self.begun,
                 timings=timings,
+                took=took if index == 0 else None,
             )
-            for rgb_HWC, at in zip(frames_FHWC, times, strict=True)
+            for index, (rgb_HWC, at) in enumerate(zip(frames_FHWC, times, strict=True))
         ]

@@ -175,6 +175,11 @@ class Engine:
         await self._device.close()
         await asyncio.get_running_loop().run_in_executor(None, self._encoders.shutdown)
 
+    @property
+    def unsound(self) -> str | None:
+        """What contradicts itself in a pool, as the last inspection found it: then nothing here can be trusted."""
+        return self._upkeep.inspection.problem
+
     def check_integrity(self) -> None:
         """Raise `pools.PoolCorrupt` when any pool contradicts itself."""
         self._features.check_integrity()
@@ -238,4 +243,7 @@ class Engine:
             faults=counters.faults,
             waiting=self._reception.waiting,
             degraded=self._reception.degraded(served.loaded.card.name),
+            inspections=self._upkeep.inspection.rounds,
+            feature_bytes_used=self._features.bytes_used,
+            features_evicted=self._features.evicted,
         )

@@ -83,6 +83,11 @@ class Dispatcher:
         return max(0.0, self._clock.now() - self._since), self._patience
 
     @property
+    def idle(self) -> bool:
+        """Nothing runs and nothing waits."""
+        return not self._queue and self._since == math.inf
+
+    @property
     def depth(self) -> int:
         return len(self._queue)
 

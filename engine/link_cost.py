@@ -48,7 +48,6 @@ def main() -> None:
         1,
         (0.0, 1.0, 0.0, 0.0),
         1.0,
-        10,
         timings,
     )
     for name, message, to_edge in (

@@ -60,6 +60,7 @@ class Live:
             self._playout,
             shared.encoders,
             served.encoding,
+            served.leads[self.steps].observe,
             self._emit,
             lambda problem: self._fault("encode_failed", repr(problem), halt=True),
         )
@@ -69,13 +70,11 @@ class Live:
         self._sleep = Sleep(
             opening, self.world, shared, self._scope, self._prompts, self._ticketing.execute, lambda: fits(self)
         )
-        self.phase = Phase.PAUSED
-        self._paused, self._epoch = False, 0
+        self.phase, self._paused, self._epoch = Phase.PAUSED, False, 0
         self._chunk: Chunk | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._due = math.inf
-        self._faults = 0
+        self._due, self._asked, self._faults = math.inf, math.inf, 0
 
     @property
     def expected(self) -> float:
@@ -207,7 +206,7 @@ class Live:
     @property
     def _lead(self) -> float:
         """From conditions to the first frame's playout time."""
-        return self.served.chunk_price(self.steps) + self._show.lead + self._margin.value + self.served.allowance.value
+        return self.served.lead(self.steps, self._show.lead) + self._margin.value
 
     def _arm(self) -> None:
         if self._paused:
@@ -219,9 +218,9 @@ class Live:
     def _arm_at(self, due: float) -> None:
         self._stop_timer()
         self.phase = Phase.WAITING
-        self._due = due
-        delay = max(0.0, due - self._shared.clock.now())
-        self._timer = asyncio.get_running_loop().call_later(delay, self._ask)
+        now = self._shared.clock.now()
+        self._due, self._asked = due, max(due, now)
+        self._timer = asyncio.get_running_loop().call_later(self._asked - now, self._ask)
 
     def _ask(self) -> None:
         self.phase = Phase.DUE
@@ -288,14 +287,15 @@ class Live:
         self.world.advanced(outcome)
         self._faults = 0
         self.served.finished(self.steps, chunk.steps, chunk.device_seconds)
-        late, ready = max(0.0, now - chunk.deadline), now + self._show.lead
+        late, ready = max(0.0, now - chunk.deadline), now + self._show.usual
         counters.chunks_done += 1
         counters.chunks_late += late > 0
         self._margin.finished(ready > chunk.deadline)
         self.served.allowance.finished(ready - chunk.deadline, chunk.waited)
         epoch, late_us = chunk.conditions.epoch, round(late * 1e6)
         self._emit(api.ChunkDone(self.session, chunk.number, epoch, outcome.digest, late_us, chunk.timings()))
-        self._show.push(chunk.shots(outcome.frames_FHWC, self._playout.place(ready, len(outcome.frames_FHWC))))
+        times = self._playout.place(ready, len(outcome.frames_FHWC))
+        self._show.push(chunk.shots(outcome.frames_FHWC, times, now - self._asked - chunk.waited))
 
     async def _over(self) -> None:
         """A boundary between chunks: nothing of this session is on the device."""

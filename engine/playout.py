@@ -7,6 +7,8 @@
 Presentation times come from this clock, never from a frame index.
 """
 
+import math
+from collections import deque
 from dataclasses import dataclass
 
 TICKS = 90_000
@@ -25,8 +27,30 @@ class Margin:
     value: float = 0.002
 
     def finished(self, late: bool) -> None:
-        step = 0.0003 if late else -0.00001
+        step = 0.0002 if late else -0.00003
         self.value = min(self.high, max(self.low, self.value + step))
+
+
+class Lead:
+    """Seconds from asking for a chunk's conditions to its first packet, as long as nobody else's steps are in between.
+
+    One quantile of the whole way: the sum of every part's own bad case would be kept ready far too early. A share of
+    frames may come a little late, which the playout clock absorbs.
+    """
+
+    def __init__(self, share: float = 0.9, window: int = 48, enough: int = 8) -> None:
+        self._share, self._enough = share, enough
+        self._recent: deque[float] = deque(maxlen=window)
+
+    def observe(self, seconds: float) -> None:
+        self._recent.append(seconds)
+
+    def value(self, unknown: float) -> float:
+        """`unknown` until enough chunks have been seen."""
+        if len(self._recent) < self._enough:
+            return unknown
+        ranked = sorted(self._recent)
+        return ranked[math.ceil(len(ranked) * self._share) - 1]
 
 
 @dataclass(slots=True)

@@ -8,9 +8,11 @@ Every pool has a byte budget and a `check_integrity()` that raises `PoolCorrupt`
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..models.contract.cache import CacheKey, CacheSpec, CacheView
+from ..models.contract.cache import CacheSpec, CacheView
+from ..models.contract.maker import CacheKey
 
 
 class PoolCorrupt(AssertionError):
@@ -121,16 +123,28 @@ class SlabPool:
         self._taken[slot] = _Slot()
 
     def check_integrity(self) -> None:
-        for slot, held in self._taken.items():
-            entries = held.committed
-            if not 0 <= slot < self.slots:
-                raise PoolCorrupt(f"slot {slot} of {self.slots}")
-            if len(set(entries)) != len(entries) or any(not 0 <= e < self.spec.ring for e in entries):
-                raise PoolCorrupt(f"slot {slot} holds entries {entries} of a ring of {self.spec.ring}")
-            if len(entries) != min(held.count, self.spec.window):
-                raise PoolCorrupt(f"slot {slot} holds {len(entries)} entries after {held.count} commits")
+        for _ in self.inspect():
+            pass
+
+    def inspect(self) -> Iterator[None]:
+        """The same slot by slot; others may work on the pool between two."""
+        for slot in [*self._taken]:
+            self._check(slot)
+            yield
         if self.bytes_used > self.bytes_budget:
             raise PoolCorrupt(f"{self.bytes_used} bytes used of {self.bytes_budget}")
+
+    def _check(self, slot: int) -> None:
+        held = self._taken.get(slot)
+        if held is None:
+            return
+        entries = held.committed
+        if not 0 <= slot < self.slots:
+            raise PoolCorrupt(f"slot {slot} of {self.slots}")
+        if len(set(entries)) != len(entries) or any(not 0 <= e < self.spec.ring for e in entries):
+            raise PoolCorrupt(f"slot {slot} holds entries {entries} of a ring of {self.spec.ring}")
+        if len(entries) != min(held.count, self.spec.window):
+            raise PoolCorrupt(f"slot {slot} holds {len(entries)} entries after {held.count} commits")
 
     def _slot(self, slot: int) -> _Slot:
         if slot not in self._taken:
@@ -166,9 +180,8 @@ class SlotWrites:
 
 
 def digest_of(key: CacheKey) -> str:
-    """The key as text: equal exactly when everything that can change the feature is equal."""
-    parts = (key.card, key.weights, key.component, key.precision, key.content)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    """The key as text: equal exactly when every field of it and of its maker is equal."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:32]
 
 
 def content_of(text: str) -> str:
@@ -188,6 +201,7 @@ class FeatureCache:
     def __init__(self, entries_max: int, bytes_max: int) -> None:
         self.entries_max, self.bytes_max = entries_max, bytes_max
         self.bytes_used = 0
+        self.evicted = 0
         self._held: OrderedDict[str, _Feature] = OrderedDict()
 
     @property
@@ -216,6 +230,7 @@ class FeatureCache:
             if idle is None:
                 break
             self.bytes_used -= self._held.pop(idle).size
+            self.evicted += 1
         if self.entries >= self.entries_max or self.bytes_used + size > self.bytes_max:
             raise PoolFull(
                 f"{self.entries} of {self.entries_max} features and {self.bytes_used} of {self.bytes_max} bytes are in "
@@ -243,3 +258,8 @@ class FeatureCache:
                 f"{self.entries} features hold {held} bytes, booked {self.bytes_used}, bounds {self.entries_max} and "
                 f"{self.bytes_max}"
             )
+
+    def inspect(self) -> Iterator[None]:
+        """As `SlabPool.inspect`; all in one."""
+        self.check_integrity()
+        yield

@@ -19,9 +19,9 @@ from typing import Annotated
 import msgspec
 
 from ..models.contract.loop import StepKind
+from ..models.contract.maker import maker_of
 from .costs import WINDOW, Costs, Estimate, StepKey
 from .served import ServedCard
-from .snapshot import maker
 
 log = logging.getLogger(__name__)
 
@@ -106,10 +106,9 @@ class PriceFolder:
 
 
 def subject(served: ServedCard, device: str) -> str:
-    """Everything that must be equal where kept prices are used: card, weights, precision, picture, machine."""
-    frame = served.loaded.card.frame
-    picture = f"{frame.width}x{frame.height}x{frame.per_chunk}@{frame.fps}"
-    return f"{maker(served.loaded)} {picture} on {device}, {_processor()} x{os.cpu_count()}, torch {_torch()}"
+    """Everything that must be equal where kept prices are used: what makes the chunks, and the machine it runs on."""
+    machine = f"{device}, {_processor()} x{os.cpu_count()}, torch {_torch()}"
+    return f"{maker_of(served.loaded)} on {machine}"
 
 
 def sheet_of(served: ServedCard, costs: Costs, of: str) -> PriceSheet:

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import selectors
 import shutil
 import signal
 import socket
@@ -23,7 +24,6 @@ from ..models.contract.recipe import RecipeMismatch, RuntimeChoice
 from ..models.toy.card import ToySpec
 from . import api, link
 from .core import Engine
-from .pools import PoolCorrupt
 from .prices import PriceFolder
 from .store import SnapshotFolder
 
@@ -83,7 +83,7 @@ class Host:
             if engine is None:
                 self._say(link.Beat(False, (), (), 0.0, 0.0))
             else:
-                if (problem := unsound(engine)) is not None:
+                if (problem := engine.unsound) is not None:
                     log.critical("the worker's books are wrong, so it ends: %s", problem)
                     os._exit(1)  # nothing in it can be trusted; sessions go on from what they were before
                 busy, patience = engine.busy
@@ -147,15 +147,6 @@ def _theirs(problem: Exception) -> bool:
     return isinstance(problem, WeightsError | ImportError)
 
 
-def unsound(engine: Engine) -> str | None:
-    """What contradicts itself in the engine's pools."""
-    try:
-        engine.check_integrity()
-    except PoolCorrupt as problem:
-        return str(problem)
-    return None
-
-
 def die_with_parent() -> None:
     """The kernel kills this process when its parent ends; where it cannot, the closed socket tells."""
     if sys.platform == "linux":
@@ -171,8 +162,13 @@ def main(load: Load = catalog.load) -> None:
     async def serve() -> None:
         await Host(SystemClock(), load).run(end)
 
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve())
+    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=punctual_loop) as runner:
+        runner.run(serve())
+
+
+def punctual_loop() -> asyncio.AbstractEventLoop:
+    """A loop whose timers are exact to microseconds: epoll rounds up to whole milliseconds. It has few descriptors."""
+    return asyncio.SelectorEventLoop(selectors.SelectSelector())
 
 
 if __name__ == "__main__":

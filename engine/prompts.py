@@ -1,6 +1,7 @@
 """One session's prompt features: encodes texts through the scheduler and holds on to the keys its worlds may mix.
 
-A text is looked up by content first, so equal prompts of all sessions are encoded once. Texts are never logged.
+A text is looked up by content first, so equal prompts of all sessions are encoded once, even when they come together.
+Texts are never logged.
 """
 
 import asyncio
@@ -51,9 +52,7 @@ class Prompts:
 
     async def learn(self, text: str) -> None:
         """Hold a prompt without telling anybody; raises what encoding raises."""
-        key = self._served.prompt_key(text)
-        if not self._hold_known(key):
-            self.put(key, await self._run(text))
+        await self._encoded(self._served.prompt_key(text), text)
 
     def held(self) -> tuple[tuple[str, object], ...]:
         """Keys and features, oldest first."""
@@ -75,7 +74,7 @@ class Prompts:
 
     async def _compute(self, command: api.EncodePrompt, key: str) -> None:
         try:
-            self.put(key, await self._run(command.text))
+            await self._encoded(key, command.text)
         except Superseded:
             return
         except PoolFull as problem:
@@ -84,6 +83,21 @@ class Prompts:
             self._fault("prompt_failed", type(problem).__name__, command.version)
         else:
             self._emit(api.PromptEncoded(self._session, command.version, key))
+
+    async def _encoded(self, key: str, text: str) -> None:
+        """Hold the feature of a text. While another session encodes the same one, wait for that."""
+        encoding = self._shared.encoding
+        while not self._hold_known(key):
+            if (other := encoding.get(key)) is not None:
+                await other.wait()
+                self._scope.check()
+                continue
+            done = encoding[key] = asyncio.Event()
+            try:
+                self.put(key, await self._run(text))
+            finally:
+                del encoding[key]
+                done.set()
 
     async def _run(self, text: str) -> object:
         shared, step = self._shared, self._served.prompt_step()

@@ -1,16 +1,18 @@
 """One card as the engine serves it: its slots, the step sequence of its chunks, what that costs, and its counters."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..models.contract.cache import CacheKey, CacheSpec
+from ..models.contract.cache import CacheSpec
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind, WorkPlan
+from ..models.contract.maker import CacheKey, maker_of
 from .api import CardInfo, ControlInfo, OpeningSize
 from .costs import Costs, Estimate, StepKey
 from .drive import NoCache, Writes
-from .playout import Allowance
+from .playout import Allowance, Lead
 from .pools import SlabPool, SlotWrites, content_of, digest_of
 
 _NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
@@ -28,8 +30,8 @@ class Counters:
 
 @dataclass(slots=True)
 class ServedCard:
-    """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, both by number
-    of denoise steps: they predict the next chunk's price.
+    """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, `leads` the way
+    to the first packet, all by number of denoise steps: they predict the next chunk.
     """
 
     loaded: LoadedCard
@@ -39,6 +41,7 @@ class ServedCard:
     encoding: Estimate = field(default_factory=Estimate)
     counters: Counters = field(default_factory=Counters)
     allowance: Allowance = field(default_factory=Allowance)
+    leads: defaultdict[int, Lead] = field(default_factory=lambda: defaultdict(Lead))
 
     @classmethod
     def with_slots(cls, loaded: LoadedCard, slots: int) -> "ServedCard":
@@ -65,16 +68,7 @@ class ServedCard:
         return StepKey(self.loaded.card.name, StepKind.CACHE_IO, (), self.loaded.choice.precision)
 
     def prompt_key(self, text: str) -> str:
-        card = self.loaded.card
-        return digest_of(
-            CacheKey(
-                card=f"{card.name}@{card.version}",
-                weights=self.loaded.weights,
-                component="prompt",
-                precision=self.loaded.choice.precision,
-                content=content_of(text),
-            )
-        )
+        return digest_of(CacheKey(maker_of(self.loaded), "prompt", content_of(text)))
 
     def finished(self, steps: int, profile: Sequence[StepKey], seconds: float) -> None:
         """Learn from a finished chunk: its steps and the device-seconds they took together."""
@@ -84,6 +78,10 @@ class ServedCard:
     def chunk_price(self, steps: int) -> float:
         """Conservative device-seconds of a whole chunk; 0 before the first one."""
         return self.chunks[steps].conservative if steps in self.chunks else 0.0
+
+    def lead(self, steps: int, encode: float) -> float:
+        """Seconds from asking for a chunk's conditions to its first packet; `encode` counts until that was seen."""
+        return self.leads[steps].value(self.chunk_price(steps) + encode) + self.allowance.value
 
     def remaining(self, costs: Costs, steps: int, done: int, current: StepKey) -> float:
         """Seconds for `current`, conservatively, and for what follows it in its chunk, on average (`done` are over)."""

@@ -1,8 +1,9 @@
 """What all sessions of one engine share: clock, prices, the queue of the device, features and encoder threads."""
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..clock import Clock
 from .costs import Costs
@@ -20,7 +21,7 @@ class Shared:
     """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree.
 
     `store` keeps checkpoints, None = nobody wants any; `kept(session, chunk, epoch)` hears of every one. `prices` keeps
-    what steps cost, None = every start measures.
+    what steps cost, None = every start measures. `encoding`: prompts on their way to be features, by key.
     """
 
     clock: Clock
@@ -34,3 +35,4 @@ class Shared:
     store: SnapshotFolder | None
     kept: Callable[[str, int, int], None]
     prices: PriceFolder | None
+    encoding: dict[str, asyncio.Event] = field(default_factory=dict)

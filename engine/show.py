@@ -1,4 +1,4 @@
-"""A session's way from raw frames to `Frame` events: each is encoded just before its playout time and leaves at it.
+"""A session's way from raw frames to `Frame` events: each is encoded shortly before its playout time and leaves at it.
 
     chunk -> [raw frames, bounded] -> encoder thread -> wait for the playout time -> event
 
@@ -29,7 +29,10 @@ DUE_MAX = 2
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One raw frame and everything its event will say; `at` is its playout time."""
+    """One raw frame and everything its event will say; `at` is its playout time.
+
+    `took`: of a chunk's first frame, seconds from asking for the chunk's conditions, others' steps left out.
+    """
 
     rgb_HWC: npt.NDArray[np.uint8]
     at: float
@@ -40,10 +43,13 @@ class Shot:
     controls: tuple[float, ...]
     begun: float
     timings: Timings
+    took: float | None = None
 
 
 class Show:
-    """See the module docstring. `encoding` learns what one frame costs from hand-over to packet."""
+    """See the module docstring. `encoding` learns what one frame costs from hand-over to packet, `made` gets what a
+    chunk took until its first packet.
+    """
 
     def __init__(
         self,
@@ -53,11 +59,13 @@ class Show:
         playout: Playout,
         threads: Executor,
         encoding: Estimate,
+        made: Callable[[float], None],
         emit: Callable[[Frame], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         self._session, self._clock, self._playout = session, clock, playout
-        self._threads, self._encoding, self._emit, self._failed = threads, encoding, emit, failed
+        self._threads, self._encoding, self._made = threads, encoding, made
+        self._emit, self._failed = emit, failed
         self._interval = 1.0 / frame.fps
         self._raw_max = 2 * frame.per_chunk + DUE_MAX
         self._raw: deque[Shot] = deque()
@@ -76,8 +84,18 @@ class Show:
 
     @property
     def lead(self) -> float:
-        """Seconds before its playout time at which a frame goes to the encoder."""
+        """Seconds before its playout time at which a frame must go to the encoder."""
         return self._encoding.conservative
+
+    @property
+    def usual(self) -> float:
+        """Seconds from the encoder to the packet, on average."""
+        return self._encoding.mean
+
+    @property
+    def _early(self) -> float:
+        """Seconds before its playout time from which a frame may go to the encoder: it is the next one to be shown."""
+        return max(self._interval, self.lead)
 
     @property
     def last_shown(self) -> float:
@@ -142,29 +160,27 @@ class Show:
             shot = await self._take()
             self._last_pts = max(self._playout.pts(shot.at), self._last_pts + 1)
             encoded, seconds = await self._encode(encoder, shot)
-            ready = self._clock.now()
-            await asyncio.sleep(max(0.0, shot.at - ready))
+            await asyncio.sleep(max(0.0, shot.at - self._clock.now()))
             if shot.epoch < self._epoch:
                 self.superseded += 1
                 self._gate.broken()
             else:
-                self._show(shot, encoded, seconds, ready)
+                self._show(shot, encoded, seconds)
 
     async def _take(self) -> Shot:
         """The next frame once it is time to encode it; the last one again when a key frame is wanted in a still."""
         while True:
             self._changed.clear()
             now = self._clock.now()
-            due = sum(1 for shot in self._raw if shot.at - self.lead <= now)
-            for _ in range(due - DUE_MAX):
+            for _ in range(sum(1 for shot in self._raw if shot.at - self.lead <= now) - DUE_MAX):
                 self._drop()
-            if due:
+            if self._raw and self._raw[0].at - self._early <= now:
                 return self._raw.popleft()
             if self._raw:
-                await self._sleep(self._raw[0].at - self.lead - now)
+                await self._sleep(self._raw[0].at - self._early - now)
             elif self._last is not None and self._gate.wanted and self._last.epoch >= self._epoch:
                 if now - self._last_at > 2 * self._interval and self._gate.opens(now):
-                    return replace(self._last, at=now)
+                    return replace(self._last, at=now, took=None)
                 await self._sleep(self._interval)
             else:
                 await self._changed.wait()
@@ -176,13 +192,14 @@ class Show:
         encoded = await loop.run_in_executor(self._threads, encoder.encode, shot.rgb_HWC, self._last_pts, key)
         seconds = self._clock.now() - started
         self._encoding.observe(seconds)
+        if shot.took is not None:
+            self._made(shot.took + seconds)
         if encoded.key:
             self._gate.made(started)
         return encoded, seconds
 
-    def _show(self, shot: Shot, encoded: Encoded, seconds: float, ready: float) -> None:
-        now = self._clock.now()
-        self._last, self._last_at = shot, now
+    def _show(self, shot: Shot, encoded: Encoded, seconds: float) -> None:
+        self._last, self._last_at = shot, self._clock.now()
         frame = self._frames
         self._frames += 1
         self._emit(
@@ -198,7 +215,6 @@ class Show:
                 prompt_version=shot.prompt_version,
                 controls=shot.controls,
                 begun=shot.begun,
-                pace_us=round((now - ready) * 1e6),
                 timings=msgspec.structs.replace(shot.timings, encode_us=round(seconds * 1e6)),
             )
         )

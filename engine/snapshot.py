@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models.contract.loaded import LoadedCard
+from ..models.contract.maker import maker_of
 from ..models.contract.opening import Opening
 from ..models.shared import serial
 
@@ -64,8 +65,7 @@ def loads(data: bytes) -> Snapshot:
 
 def maker(loaded: LoadedCard) -> str:
     """Everything that must be equal where a snapshot is continued."""
-    mode = "" if loaded.choice.exact else " inexact"
-    return f"{loaded.card.name}@{loaded.card.version} {loaded.weights} {loaded.choice.precision}{mode}"
+    return str(maker_of(loaded))
 
 
 def carry_bytes(loaded: LoadedCard, carry: Any) -> bytes | None:

@@ -19,8 +19,8 @@ class EngineSpec:
     share_cap: float = 0.9
     max_rows: int = 4
     ageing: float = 2.0
-    margin_low: float = 0.001
-    margin_high: float = 0.003
+    margin_low: float = 0.0003
+    margin_high: float = 0.002
     retry_after: float = 3.0
     kbps: int = 2500
     kbps_max: int = 6000

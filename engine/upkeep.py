@@ -1,11 +1,15 @@
-"""What an engine does beside serving: it keeps its prices on disk. Off the hot path."""
+"""What an engine does beside serving: it inspects its pools and keeps its prices on disk. Off the hot path."""
 
 import asyncio
 
 from . import prices
+from .inspection import Inspection
 from .served import ServedCard
 from .shared import Shared
 
+INSPECT_EVERY = 0.23
+INSPECT_LATEST = 2.0
+INSPECT_BUDGET = 0.0005
 KEEP_EVERY = 30.0
 
 
@@ -16,17 +20,31 @@ class Upkeep:
         self._served, self._shared = served, shared
         self._subjects = {card: prices.subject(one, device) for card, one in served.items()}
         self._written: dict[str, prices.PriceSheet] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.inspection = Inspection((shared.features, *(one.pool for one in served.values())))
 
     def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(self._inspect()))
         if self._shared.prices is not None:
-            self._task = asyncio.get_running_loop().create_task(self._keep())
+            self._tasks.append(loop.create_task(self._keep()))
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        if self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
             await self._write()
+
+    async def _inspect(self) -> None:
+        """Every so often, when nothing waits for the device; where that never happens, at the latest after a while."""
+        clock, dispatcher = self._shared.clock, self._shared.dispatcher
+        latest = clock.now() + INSPECT_LATEST
+        while True:
+            await asyncio.sleep(INSPECT_EVERY)
+            if dispatcher.idle or clock.now() >= latest:
+                self.inspection.go_on(clock.now, INSPECT_BUDGET)
+                latest = clock.now() + INSPECT_LATEST
 
     async def _keep(self) -> None:
         while True:

@@ -77,6 +77,7 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         ("pool_bytes_used", "cache bytes in use", capacity.pool_bytes_used),
         ("queue_depth", "steps waiting for the device", capacity.queue_depth),
         ("waiting", "rooms in line for the device", capacity.waiting),
+        ("feature_bytes_used", "bytes of prompt embeddings kept", capacity.feature_bytes_used),
     )
     counters: tuple[tuple[str, str, int], ...] = (
         ("chunks", "chunks committed", capacity.chunks_done),
@@ -84,6 +85,8 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         ("chunks_cancelled", "chunks cancelled", capacity.chunks_cancelled),
         ("raw_frames_dropped", "raw frames dropped before the encoder", capacity.frames_dropped),
         ("degraded", "sessions let in with fewer steps than the default", capacity.degraded),
+        ("pool_inspections", "rounds through all pools that found them sound", capacity.inspections),
+        ("features_evicted", "prompt embeddings dropped to make room", capacity.features_evicted),
     )
     for name, about, gauge in gauges:
         family = GaugeMetricFamily(f"worldroom_{name}", about, labels=labels)

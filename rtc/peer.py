@@ -105,7 +105,7 @@ class Viewer:
             return
         rtp = sender.push(self.fanout.payloads(frame), frame.pts, frame.key)
         if rtp is not None:
-            self._receipts.append(_receipt(frame, hold_us, rtp))
+            self._receipts.append(_receipt(frame, hold_us, rtp, self._clock.now()))
             drives = self._seat is not None and self._seat.role is Role.DRIVER
             if drives or len(self._receipts) >= RECEIPTS_AT_ONCE:
                 self._send_receipts()
@@ -216,8 +216,9 @@ class Viewer:
         self._gone(self)
 
 
-def _receipt(frame: Frame, hold_us: int, rtp: int) -> Receipt:
+def _receipt(frame: Frame, hold_us: int, rtp: int, sent: float) -> Receipt:
     timings = frame.timings
+    told_us = timings.wait_us + timings.step_us + timings.decode_us + timings.encode_us
     return Receipt(
         frame=frame.frame,
         chunk=frame.chunk,
@@ -231,5 +232,5 @@ def _receipt(frame: Frame, hold_us: int, rtp: int) -> Receipt:
         step_us=timings.step_us,
         decode_us=timings.decode_us,
         encode_us=timings.encode_us,
-        pace_us=frame.pace_us,
+        pace_us=max(0, round((sent - frame.begun) * 1e6) - told_us),
     )

@@ -217,7 +217,8 @@ class Receipt(Message, frozen=True):
 
     `rtp` is the frame's RTP timestamp at this viewer (joins it to the decoded picture). `input_seq` is the last input
     it contains, `applied` the controls that were applied. Durations in microseconds: `hold` input received to chunk
-    begun, `wait` begun to first step, then `step`, `decode`, `encode`, and `pace` encoded to sent at its playout time.
+    begun, `wait` begun to first step, then `step`, `decode`, `encode`, and `pace` all the rest until it was sent:
+    between the steps, for its playout time, on the way to the edge. Together they are input received to packet sent.
     """
 
     frame: int

@@ -86,7 +86,6 @@ class FakeWorld:
             prompt_version=conditions.prompt_version,
             controls=conditions.controls,
             begun=begun,
-            pace_us=0,
             timings=TIMINGS,
         )
 

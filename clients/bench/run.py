@@ -11,6 +11,7 @@ from rich.table import Table
 from ..python.latency import Spread
 from ..python.link import NoServer, RoomRefused
 from ..python.measure import JoinFailed
+from . import memory as memory_row
 from .cells import (
     DriveCell,
     FanoutCell,
@@ -21,9 +22,11 @@ from .cells import (
     measure_join,
     measure_latency,
 )
-from .server import ServerFailed, serving
+from .server import ServerFailed, served, serving
 
 ROWS = ("latency", "fanout", "join", "drive")
+LONG_ROWS = ("memory",)
+"""Measured only when asked for: they mean something after minutes."""
 FAST_FPS = 240
 
 
@@ -47,12 +50,16 @@ class BenchReport(msgspec.Struct, frozen=True):
     fanout: FanoutCell | None
     join: JoinCell | None
     drive: DriveCell | None
+    memory: memory_row.MemoryCell | None = None
 
 
-async def run_bench(rows: tuple[str, ...], seconds: float = 8.0, seed: int = 0) -> BenchReport:
-    """Measure the rows one after the other, each against a server of its own. Raises `BenchFailed`."""
+async def run_bench(rows: tuple[str, ...], seconds: float = 8.0, seed: int = 0, card: str = "toy") -> BenchReport:
+    """Measure the rows one after the other, each against a server of its own. Raises `BenchFailed`.
+
+    `card`: the world of the memory row; the others have theirs.
+    """
     load_before = os.getloadavg()[0]
-    latency = latency_fast = fanout = join = drive = None
+    latency = latency_fast = fanout = join = drive = memory = None
     row = ""
     try:
         for row in rows:
@@ -72,8 +79,11 @@ async def run_bench(rows: tuple[str, ...], seconds: float = 8.0, seed: int = 0) 
                 case "drive":
                     with serving("drive") as base:
                         drive = await measure_drive(base, seconds, seed)
+                case "memory":
+                    with served(card) as server:
+                        memory = await memory_row.measure_memory(server.base, server.pid, seconds, dice)
                 case _:
-                    raise BenchFailed(f"no row '{row}'; rows: {', '.join(ROWS)}")
+                    raise BenchFailed(f"no row '{row}'; rows: {', '.join((*ROWS, *LONG_ROWS))}")
     except (ServerFailed, RoomRefused, NoServer, JoinFailed, ConnectionError) as error:
         raise BenchFailed(f"row {row}: {error}") from None
     return BenchReport(
@@ -87,6 +97,7 @@ async def run_bench(rows: tuple[str, ...], seconds: float = 8.0, seed: int = 0) 
         fanout=fanout,
         join=join,
         drive=drive,
+        memory=memory,
     )
 
 
@@ -108,6 +119,8 @@ def table(report: BenchReport) -> Group:
     tables = [view]
     if report.fanout is not None:
         tables.append(_fanout_table(report.fanout))
+    if report.memory is not None:
+        tables.append(memory_row.table(report.memory))
     return Group(*tables)
 
 
@@ -120,7 +133,7 @@ def _add_latency(view: Table, cell: LatencyCell) -> None:
         _add(view, "", "waiting for the next frame's slot, ms", cell.hold_ms, "0 .. one frame")
     for figure, part in (("wait", cell.wait_ms), ("decode", cell.decode_ms), ("encode", cell.encode_ms)):
         _add(view, "", f"  {figure}, ms", part, "")
-    _add(view, "", "  encoded to sent, ms", cell.pace_ms, "")
+    _add(view, "", "  between the steps, for the playout time, to the edge, ms", cell.pace_ms, "")
 
 
 def _fanout_table(cell: FanoutCell) -> Table:

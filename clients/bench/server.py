@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -32,9 +33,24 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running server: its address and the process of its edge."""
+
+    base: str
+    pid: int
+
+
 @contextmanager
 def serving(card: str, *options: str) -> Iterator[str]:
     """A ready server of `card`; gives its address and ends it afterwards. Raises `ServerFailed`."""
+    with served(card, *options) as server:
+        yield server.base
+
+
+@contextmanager
+def served(card: str, *options: str) -> Iterator[Served]:
+    """`serving` for who also wants to know the process."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="worldroom-") as folder:
         log = Path(folder) / "log"
@@ -47,7 +63,7 @@ def serving(card: str, *options: str) -> Iterator[str]:
             )
         try:
             _wait_ready(process, f"http://127.0.0.1:{port}", log)
-            yield f"http://127.0.0.1:{port}"
+            yield Served(f"http://127.0.0.1:{port}", process.pid)
         finally:
             _stop(process)
 

@@ -15,7 +15,7 @@ import sys
 import msgspec
 
 from ..api import LatencyClass
-from .duty import DEFAULT, Act, DutyCycle, Moment, Visit
+from .duty import DEFAULT, Act, DutyCycle, Moment, Visit, load
 
 CLASSES = (LatencyClass.INTERACTIVE,) * 7 + (LatencyClass.STREAM,) * 2 + (LatencyClass.BACKGROUND,)
 
@@ -54,6 +54,12 @@ def _moments(dice: random.Random, arrives: float, leaves: float) -> tuple[Moment
             if not any(start <= at <= end for start, end in rests):
                 moments.append((at, act))
     return tuple(Moment(round(at, 3), act) for at, act in sorted(moments) if at < leaves)
+
+
+def published(count: int) -> list[DutyCycle]:
+    """The trace in the package, which is seed 1, and the next ones of its kind: seeds 2, 3, .."""
+    first = load()
+    return [first, *(make(first.seconds, seed) for seed in range(2, count + 1))]
 
 
 if __name__ == "__main__":

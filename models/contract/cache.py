@@ -62,14 +62,3 @@ class CacheView:
     committed: tuple[int, ...]
     staged: int
     spare: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CacheKey:
-    """Key of a cached feature: everything that can change it."""
-
-    card: str
-    weights: str
-    component: str
-    precision: str
-    content: str

@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 from worldroom.engine import api
-from worldroom.engine.process import unsound
 from worldroom.engine.worker import Batch, RowFault, execute
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.toy.loop import Denoised
@@ -61,11 +60,12 @@ def test_a_worker_whose_books_are_wrong_knows_it() -> None:
         person = Person(engine, "a")
         await person.open()
         await asyncio.sleep(0.5)
-        assert unsound(engine) is None
+        assert engine.unsound is None
         pool = engine._served["toy"].pool
         pool._taken[0].count += 7
         pool._taken[0].committed = (1, 1)
-        assert unsound(engine) == "slot 0 holds entries (1, 1) of a ring of 5"
+        await asyncio.sleep(2.5)
+        assert engine.unsound == "slot 0 holds entries (1, 1) of a ring of 5"
         pool.reset(0)
         await engine.close()
 

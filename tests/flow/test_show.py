@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class Stage:
         self.loop = asyncio.get_running_loop()
         self.frames: list[tuple[float, api.Frame]] = []
         self.failures: list[BaseException] = []
+        self.made: list[float] = []
         self.cost = cost
         assert isinstance(self.loop, VirtualLoop)
         self.loop.run_in_executor = self._slowly  # type: ignore[method-assign,assignment]
@@ -39,6 +41,7 @@ class Stage:
             self.playout,
             None,
             Estimate(),
+            self.made.append,
             self._keep,
             self.failures.append,  # type: ignore[arg-type]
         )
@@ -113,6 +116,24 @@ def test_an_encoded_frame_of_an_older_epoch_is_thrown_away_and_the_next_is_a_key
         await asyncio.sleep(1)
         assert [(frame.chunk, frame.key) for _, frame in stage.frames] == [(0, True), (3, True)]
         assert (stage.show.superseded, stage.show.dropped) == (2, 0)
+        await stage.show.close()
+
+    run(scene())
+
+
+def test_a_frame_is_encoded_at_once_when_it_is_the_next_and_tells_what_its_chunk_took() -> None:
+    async def scene() -> None:
+        stage = Stage(cost=0.02)
+        await stage.open()
+        await asyncio.sleep(0.95)
+        first, second = stage.shot(0, 1.0), stage.shot(1, 1.1)
+        stage.show.push([replace(first, took=0.25), second])
+        await asyncio.sleep(0.03)
+        assert stage.made == [0.27], "encoded from .95 to .97, long before its time"
+        assert stage.frames == []
+        await asyncio.sleep(0.5)
+        assert [round(shown, 6) for shown, _ in stage.frames] == [1.0, 1.1]
+        assert stage.made == [0.27], "of a chunk's first frame alone"
         await stage.show.close()
 
     run(scene())

@@ -60,7 +60,7 @@ def test_the_table_shows_every_row_beside_its_bound() -> None:
 def test_the_json_has_stable_keys() -> None:
     report = msgspec.json.decode(msgspec.json.encode(REPORT))
     assert list(report) == (
-        ["machine", "cores", "load", "seconds", "seed", "latency", "latency_fast", "fanout", "join", "drive"]
+        ["machine", "cores", "load", "seconds", "seed", "latency", "latency_fast", "fanout", "join", "drive", "memory"]
     )
     assert list(report["latency"]["added_ms"]) == ["p50", "p95", "p99", "min", "max", "count"]
 

@@ -1,7 +1,7 @@
 """The playout clock: even intervals, no catching up, presentation times from the clock."""
 
 import pytest
-from worldroom.engine.playout import Margin, Playout
+from worldroom.engine.playout import Lead, Margin, Playout
 
 
 def test_a_punctual_chunk_shows_at_its_deadline_and_frames_follow_one_by_one() -> None:
@@ -74,3 +74,13 @@ def test_the_margin_stays_between_its_bounds() -> None:
     for _ in range(1000):
         margin.finished(late=False)
     assert margin.value == 0.0015
+
+
+def test_the_lead_is_one_quantile_of_the_whole_way_once_enough_is_known() -> None:
+    lead = Lead(share=0.9, window=20, enough=5)
+    for _ in range(4):
+        lead.observe(0.010)
+    assert lead.value(unknown=0.5) == 0.5
+    for number in range(20):
+        lead.observe(0.010 + number / 1000)
+    assert round(lead.value(unknown=0.5), 6) == 0.027, "two of the last twenty took longer"

@@ -1,10 +1,13 @@
 """Slab bookkeeping is a ring with one entry always free; features are shared by content and bounded."""
 
+from dataclasses import fields, replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from worldroom.engine.pools import FeatureCache, PoolCorrupt, PoolFull, SlabPool, UnknownFeature, digest_of
-from worldroom.models.contract.cache import CacheKey, CacheSpec, CacheView
+from worldroom.models.contract.cache import CacheSpec, CacheView
+from worldroom.models.contract.maker import CacheKey, Maker
 
 
 def pool(ring: int = 5, slots: int = 2) -> SlabPool:
@@ -126,12 +129,20 @@ def test_bytes_bound_the_features_too() -> None:
 
 
 def test_everything_that_can_change_a_feature_changes_its_key() -> None:
-    key = CacheKey("drive@1", "abc", "prompt", "fp32", "snow")
-    others = [
-        CacheKey("drive@2", "abc", "prompt", "fp32", "snow"),
-        CacheKey("drive@1", "abd", "prompt", "fp32", "snow"),
-        CacheKey("drive@1", "abc", "other", "fp32", "snow"),
-        CacheKey("drive@1", "abc", "prompt", "bf16", "snow"),
-        CacheKey("drive@1", "abc", "prompt", "fp32", "rain"),
-    ]
-    assert len({digest_of(k) for k in [key, *others]}) == 6
+    maker = Maker("drive", "1", "abc", "drive-1", "flow", "fp32", exact=True, shape=(1, 64, 96))
+    key = CacheKey(maker, "prompt", "snow")
+    other: dict[str, object] = {
+        "card": "toy",
+        "version": "2",
+        "weights": "abd",
+        "recipe": "drive-2",
+        "sampler": "euler",
+        "precision": "bf16",
+        "exact": False,
+        "shape": (12, 64, 96),
+    }
+    assert set(other) == {field.name for field in fields(Maker)}
+    makers = [replace(maker, **{name: value}) for name, value in other.items()]
+    keys = [key, replace(key, component="look"), replace(key, content="rain"), *(replace(key, maker=m) for m in makers)]
+    assert len({digest_of(key) for key in keys}) == 3 + len(other)
+    assert len({str(m) for m in [maker, *makers]}) == 1 + len(other), "snapshots and kept prices tell them apart too"

@@ -17,11 +17,10 @@ from worldroom.tests.virtual_time import run
 SPEC = EngineSpec(slots=4, max_rows=4)
 
 
-async def started(folder: Path, seconds: float = 0.002, fps: int = 24) -> tuple[Engine, FakeDevice]:
+async def started(folder: Path, seconds: float = 0.002, per_chunk: int = 1) -> tuple[Engine, FakeDevice]:
     device = FakeDevice(steady(seconds))
-    engine = Engine(
-        (toy(fps=fps),), LoopClock(asyncio.get_running_loop()), SPEC, device, BlankEncoder, prices=PriceFolder(folder)
-    )
+    clock, kept = LoopClock(asyncio.get_running_loop()), PriceFolder(folder)
+    engine = Engine((toy(per_chunk=per_chunk),), clock, SPEC, device, BlankEncoder, prices=kept)
     await engine.start()
     return engine, device
 
@@ -109,10 +108,10 @@ def test_prices_of_a_machine_that_has_become_slower_are_measured_anew(
     run(scene())
 
 
-def test_another_picture_size_has_a_sheet_of_its_own(tmp_path: Path) -> None:
+def test_another_length_of_chunks_has_a_sheet_of_its_own(tmp_path: Path) -> None:
     async def scene() -> None:
-        for fps in (24, 12):
-            engine, _ = await started(tmp_path, fps=fps)
+        for per_chunk in (1, 4):
+            engine, _ = await started(tmp_path, per_chunk=per_chunk)
             await engine.close()
         assert len(sheets(tmp_path)) == 2
 
@@ -142,7 +141,7 @@ def test_the_subject_names_card_precision_and_machine() -> None:
     async def scene() -> None:
         engine, _ = await started(Path("/nonexistent"))
         of = subject(engine._served["toy"], "cpu")
-        assert of.startswith("toy@1 none int 160x96x1@24 on cpu, ")
+        assert of.startswith("toy@1 none toy-1/integer int exact 1x96x160 on cpu, ")
         await engine.close()
 
     run(scene())

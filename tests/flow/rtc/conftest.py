@@ -136,7 +136,6 @@ class FakeRoom:
             prompt_version=1,
             controls=(0.0,),
             begun=0.0,
-            pace_us=50,
             timings=TIMINGS,
         )
         self.frames += 1

@@ -1,0 +1,111 @@
+"""Does the server's memory stay flat? Resident bytes of each of its processes while one driver drives. Linux only.
+
+The journal's server keeps a session's events in memory, so it grows by what was journaled; edge and worker must not.
+"""
+
+import asyncio
+import random
+from pathlib import Path
+from statistics import mean
+
+import msgspec
+from rich.table import Table
+
+from ..python.measure import Observation, press_at_random
+from ..python.room import join
+
+SETTLE_S = 20.0
+EVERY_S = 2.0
+MIB = 1 << 20
+
+
+class ProcessMemory(msgspec.Struct, frozen=True):
+    """MiB resident. `first`, `last`: means of the first and the last tenth; `growth`: between them, in percent."""
+
+    process: str
+    first: float
+    last: float
+    low: float
+    high: float
+    growth: float
+
+
+class MemoryCell(msgspec.Struct, frozen=True):
+    """`frames` as the driver saw them. `server`: edge and worker together."""
+
+    card: str
+    seconds: float
+    frames: int
+    server: ProcessMemory
+    processes: tuple[ProcessMemory, ...]
+
+
+async def measure_memory(base: str, pid: int, seconds: float, dice: random.Random) -> MemoryCell:
+    """Drive for `seconds` once everything has been touched, and look every two seconds. `pid`: the edge's."""
+    samples: list[dict[str, int]] = []
+    async with join(f"{base}/r/memory", loopback=True, decode=False, seed=dice.getrandbits(30)) as room:
+        assert room.welcome is not None
+        keys = [control.keys[0] for control in room.welcome.controls if control.keys]
+        driving = asyncio.create_task(
+            press_at_random(room, Observation(), keys, SETTLE_S + seconds + EVERY_S, dice)  # it ends after us
+        )
+        try:
+            await asyncio.sleep(SETTLE_S)
+            before = room.latency.frames
+            for _ in range(max(2, round(seconds / EVERY_S))):
+                samples.append(resident(pid))
+                await asyncio.sleep(EVERY_S)
+            frames = room.latency.frames - before
+        finally:
+            driving.cancel()
+            await asyncio.gather(driving, return_exceptions=True)
+        card = room.welcome.card
+    names = samples[0].keys()
+    processes = tuple(course(name, [sample.get(name, 0) for sample in samples]) for name in names)
+    server = course("edge + worker", [sum(sample.values()) - sample.get("redis", 0) for sample in samples])
+    return MemoryCell(card, seconds, frames, server, processes)
+
+
+def course(process: str, samples: list[int]) -> ProcessMemory:
+    """What became of a process in these samples (bytes, oldest first)."""
+    tenth = max(1, len(samples) // 10)
+    first, last = mean(samples[:tenth]), mean(samples[-tenth:])
+    growth = 100 * (last - first) / first if first else 0.0
+    first, last, low, high = (round(figure / MIB, 2) for figure in (first, last, min(samples), max(samples)))
+    return ProcessMemory(process, first, last, low, high, round(growth, 2))
+
+
+def resident(edge: int) -> dict[str, int]:
+    """Bytes resident of the edge and of what it started, by what each is."""
+    found = {"edge": _resident(edge)}
+    for child in _children(edge):
+        name = "redis" if "valkey" in _command(child) else "worker"
+        found[name] = found.get(name, 0) + _resident(child)
+    return found
+
+
+def _children(parent: int) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+
+
+def _resident(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def table(cell: MemoryCell) -> Table:
+    """For a person; edge and worker should stay within 2 percent."""
+    view = Table(title=f"memory of `{cell.card}`, one driver, {cell.seconds:g} s, {cell.frames} frames")
+    for heading in ("process", "first, MiB", "last, MiB", "low", "high", "growth, %", "should be"):
+        view.add_column(heading, justify="right")
+    for row in (cell.server, *cell.processes):
+        wanted = "the journal's events" if row.process == "redis" else "-2 .. 2"
+        figures = (row.first, row.last, row.low, row.high, row.growth)
+        view.add_row(row.process, *(f"{figure:.2f}" for figure in figures), wanted)
+    return view

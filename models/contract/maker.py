@@ -1,0 +1,51 @@
+"""Maker: everything about a run that can change what it makes, except what it is asked. In every cache key and snapshot."""
+
+from dataclasses import dataclass
+
+from .loaded import LoadedCard
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Two runs whose makers are equal make equal bits of equal questions, on the same device type.
+
+    `weights`: digest over every file that was loaded, adapters among them, in their order. `shape`: frames of a chunk,
+    height, width. Denoise steps are asked for by each session, so they are no part of it.
+    """
+
+    card: str
+    version: str
+    weights: str
+    recipe: str
+    sampler: str
+    precision: str
+    exact: bool
+    shape: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        shape = "x".join(map(str, self.shape))
+        mode = "exact" if self.exact else "inexact"
+        return f"{self.card}@{self.version} {self.weights} {self.recipe}/{self.sampler} {self.precision} {mode} {shape}"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """Key of a cached feature: everything that can change it. `component` made it from what hashes to `content`."""
+
+    maker: Maker
+    component: str
+    content: str
+
+
+def maker_of(loaded: LoadedCard) -> Maker:
+    card, choice, frame = loaded.card, loaded.choice, loaded.card.frame
+    return Maker(
+        card=card.name,
+        version=card.version,
+        weights=loaded.weights,
+        recipe=card.recipe.name,
+        sampler=choice.sampler,
+        precision=choice.precision,
+        exact=choice.exact,
+        shape=(frame.per_chunk, frame.height, frame.width),
+    )

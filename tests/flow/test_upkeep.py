@@ -1,0 +1,82 @@
+"""Beside serving: pools are inspected when the device is idle, and prompts of many sessions are encoded once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from worldroom.engine import api
+from worldroom.engine.spec import EngineSpec
+from worldroom.engine.worker import Batch
+from worldroom.models.contract.loop import StepKind
+from worldroom.tests.fake_engine import Person, started, steady
+from worldroom.tests.virtual_time import run
+
+
+def play(scene: Callable[[], Awaitable[None]]) -> None:
+    run(scene())
+
+
+def test_pools_are_inspected_several_times_a_second_and_the_rounds_are_counted() -> None:
+    async def scene() -> None:
+        engine, _ = await started()
+        driver = Person(engine, "a")
+        await driver.open()
+        await asyncio.sleep(10)
+        assert 20 <= engine.capacity()[0].inspections <= 43
+        await engine.close()
+
+    play(scene)
+
+
+def test_a_device_that_is_never_idle_is_inspected_all_the_same() -> None:
+    async def scene() -> None:
+        engine, device = await started()
+        driver = Person(engine, "a")
+        await driver.open()
+        await asyncio.sleep(1)
+        device.cost = steady(1.0)
+        before = engine.capacity()[0].inspections
+        await asyncio.sleep(20)
+        assert 6 <= engine.capacity()[0].inspections - before <= 40
+        await engine.close()
+
+    play(scene)
+
+
+def slow_words(batch: Batch) -> float:
+    return 0.2 if batch.kind is StepKind.PROMPT_ENCODE else 0.002
+
+
+def test_one_prompt_of_many_sessions_that_come_together_is_encoded_once() -> None:
+    async def scene() -> None:
+        engine, device = await started(slow_words, spec=EngineSpec(slots=4))
+        before = len(device.ran)
+        people = [Person(engine, name, prompt="a snowy night") for name in "abc"]
+        for person in people:
+            await person.open()
+        await asyncio.sleep(1)
+        assert [kind for kind, _ in device.ran[before:]].count(StepKind.PROMPT_ENCODE) == 1
+        assert len({person.key for person in people}) == 1
+        assert all(person.frames for person in people)
+        await engine.close()
+
+    play(scene)
+
+
+def test_who_leaves_while_its_prompt_is_encoded_hands_the_work_to_who_waits_for_it() -> None:
+    async def scene() -> None:
+        engine, _ = await started(slow_words)
+        other, first, second = Person(engine, "o", prompt="dunes"), Person(engine, "a"), Person(engine, "b")
+        first.prompt = second.prompt = "a snowy night"
+        for person in (other, first, second):
+            await person.open()
+        await asyncio.sleep(0.05)  # "dunes" is on the device, the others wait behind it
+        engine.post(api.Close("a"))
+        await asyncio.sleep(1)
+        assert second.key and second.frames and not second.faults
+        engine.post(api.Close("b"))
+        engine.post(api.Close("o"))
+        await asyncio.sleep(1)
+        assert engine._features.in_use == 0
+        await engine.close()
+
+    play(scene)

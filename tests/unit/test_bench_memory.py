@@ -1,0 +1,29 @@
+"""The memory row: which processes it sees and what it makes of their samples."""
+
+import os
+import subprocess
+import sys
+
+from worldroom.clients.bench.memory import MIB, ProcessMemory, course, resident
+
+
+def test_growth_is_between_the_first_and_the_last_tenth() -> None:
+    samples = [100 * MIB, 102 * MIB, *[150 * MIB] * 16, 103 * MIB, 103 * MIB]
+    assert course("edge", samples) == ProcessMemory("edge", 101.0, 103.0, 100.0, 150.0, 1.98)
+
+
+def test_children_are_told_apart_and_summed() -> None:
+    def child(*arguments: str) -> "subprocess.Popen[bytes]":
+        code = "import sys; sys.stdin.read()"
+        return subprocess.Popen([sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE)
+
+    before = resident(os.getpid())
+    children = [child("valkey-server"), child("worldroom.engine.process"), child("worldroom.engine.process")]
+    try:
+        found = resident(os.getpid())
+        assert found["edge"] > MIB
+        assert found["redis"] > before.get("redis", 0)
+        assert found["worker"] > before.get("worker", 0)
+    finally:
+        for process in children:
+            process.communicate()
