@@ -21,7 +21,7 @@ def drive() -> LoadedCard:
         for parameter in transformer.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.03)
     nets = (transformer.eval().requires_grad_(False), autoencoder.eval().requires_grad_(False))
-    runtime = DriveRuntime(*nets, lambda text: ONE_HOT[len(text)], Precision.FP32)
+    runtime = DriveRuntime(*nets, lambda text: ONE_HOT[len(text)])
     openings = Openings(np.random.default_rng(3).standard_normal(SHAPE).astype(np.float32))
     choice = RuntimeChoice(RECIPE.sampler, 2, Precision.FP32)
-    return LoadedCard(drive_card(Precision.FP32), choice, "random", DriveLoop(openings), runtime, DriveCarry, runtime)
+    return LoadedCard(drive_card(), choice, "random", DriveLoop(openings), runtime, DriveCarry, runtime)

@@ -1,6 +1,5 @@
 """The drive card made ready from a folder of weight files."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from ..contract.intercept import intercept
@@ -10,20 +9,20 @@ from ..weights import digest
 from .card import RECIPE, drive_card
 from .loop import DriveCarry, DriveLoop
 from .openings import load_openings
-from .runtime import DriveRuntime, load_networks, native_precision
+from .runtime import DriveRuntime, load_networks
 from .skip import SKIP_BELOW, SkipLastPass
 from .text import load_text
 
 
 def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
-    """`choice` None = the recipe's default in this CPU's own precision. Raises `RecipeMismatch` or `WeightsError`."""
-    chosen = choice or replace(RECIPE.default, precision=native_precision())
+    """`choice` None = the recipe's default. Raises `RecipeMismatch` or `WeightsError`."""
+    chosen = choice or RECIPE.default
     RECIPE.check(chosen)
-    card = drive_card(chosen.precision, chosen.exact)
-    transformer, autoencoder = load_networks(folder, chosen.precision)
+    card = drive_card(chosen.exact)
+    transformer, autoencoder = load_networks(folder)
     openings = load_openings(folder / "openings.safetensors")
     text = load_text(folder / "text.safetensors")
-    runtime = DriveRuntime(transformer, autoencoder, text.look, chosen.precision)
+    runtime = DriveRuntime(transformer, autoencoder, text.look)
     files = [folder / component.file for component in card.components]
     loaded = LoadedCard(card, chosen, digest(files), DriveLoop(openings), runtime, DriveCarry, runtime)
     return loaded if chosen.exact else intercept(loaded, SkipLastPass(SKIP_BELOW))

@@ -23,7 +23,6 @@ from torch import Tensor
 
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
-from ..contract.recipe import Precision
 from ..weights import load_module
 from . import card as sizes
 from .autoencoder import DriveAutoencoder, to_frames
@@ -45,39 +44,19 @@ SHAPE = DriveShape(
     look=LOOK,
     innovations=INNOVATIONS,
 )
-STORED = (torch.float16, torch.float32)
+STORED = (torch.float16, torch.float32)  # in the files; all computing is in float32
 
 
-def load_networks(folder: Path, precision: Precision) -> tuple[DriveTransformer, DriveAutoencoder]:
+def load_networks(folder: Path) -> tuple[DriveTransformer, DriveAutoencoder]:
     """Both networks, ready for inference; raises `WeightsError`."""
     transformer, autoencoder = DriveTransformer(SHAPE), DriveAutoencoder()
     load_module(folder / "transformer.safetensors", transformer, STORED)
     load_module(folder / "autoencoder.safetensors", autoencoder, STORED)
-    kind = dtype_of(precision)
-    transformer = transformer.eval().requires_grad_(False).to(dtype=kind)
-    autoencoder = autoencoder.eval().requires_grad_(False).to(dtype=kind)
+    transformer, autoencoder = transformer.eval().requires_grad_(False), autoencoder.eval().requires_grad_(False)
     for parameter in autoencoder.parameters():
         if parameter.ndim == 4:
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     return transformer, autoencoder
-
-
-def native_precision() -> Precision:
-    """bf16 where this CPU computes in it; elsewhere it would run about ten times slower than fp32."""
-    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return Precision.BF16 if native else Precision.FP32
-
-
-def dtype_of(precision: Precision) -> torch.dtype:
-    match precision:
-        case Precision.BF16:
-            return torch.bfloat16
-        case Precision.FP32:
-            return torch.float32
-        case Precision.INT:
-            raise ValueError("drive has no integer weights")
-        case _:
-            assert_never(precision)
 
 
 class DriveRuntime:
@@ -88,10 +67,8 @@ class DriveRuntime:
         transformer: DriveTransformer,
         autoencoder: DriveAutoencoder,
         look_of: Callable[[str], NDArray[np.float32]],
-        precision: Precision,
     ) -> None:
         self._transformer, self._autoencoder, self._look_of = transformer, autoencoder, look_of
-        self._dtype = dtype_of(precision)
         self._k, self._v = self._slab(0), self._slab(0)
 
     def allocate(self, slots: int) -> None:
@@ -132,13 +109,13 @@ class DriveRuntime:
         expected = 2 * k.numel() * k.element_size()
         if len(data) != expected:
             raise ValueError(f"a cache entry of drive has {expected} bytes, got {len(data)}")
-        both = torch.frombuffer(bytearray(data), dtype=self._dtype).view(2, *k.shape)
+        both = torch.frombuffer(bytearray(data), dtype=torch.float32).view(2, *k.shape)
         k.copy_(both[0])
         v.copy_(both[1])
 
     def _slab(self, slots: int) -> Tensor:
         s = SHAPE
-        return torch.zeros((slots, s.temporal, s.tokens, s.heads, s.entries, s.head_width), dtype=self._dtype)
+        return torch.zeros((slots, s.temporal, s.tokens, s.heads, s.entries, s.head_width))
 
     def _one(self, kind: StepKind, row: DriveRow, view: CacheView | None) -> DriveResult:
         match row:
@@ -150,7 +127,7 @@ class DriveRuntime:
                     self._cond(row.cond),
                     self._read(view, SHAPE.entries + 1),
                 )
-                return Denoised(x0_BNC[0].float().numpy())
+                return Denoised(x0_BNC[0].numpy())
             case DenoiseRow(commit=Cond() as commit) if kind is StepKind.COMMIT_DENOISE:
                 return Denoised(self._commit_denoise(row, commit, view))
             case DecodeRow(x_NC) if kind is StepKind.DECODE:
@@ -171,7 +148,7 @@ class DriveRuntime:
             self._read(view, SHAPE.entries),
         )
         self._stage(committed, _needed(view))
-        return x0_BNC[0].float().numpy()
+        return x0_BNC[0].numpy()
 
     def _read(self, view: CacheView | None, keys: int) -> KVView:
         """One row's committed entries behind as many empty ones as fill `keys`; the newest has age 1."""
@@ -191,7 +168,7 @@ class DriveRuntime:
         self._v[view.slot, :, :, :, view.staged] = v
 
     def _tensor(self, array: NDArray[np.float32]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self._dtype)[None]
+        return torch.from_numpy(np.ascontiguousarray(array))[None]
 
     def _cond(self, cond: Cond) -> CondB:
         controls_BK, look_BL, innovations_BI = map(self._tensor, (cond.controls_K, cond.look_L, cond.innovations_I))

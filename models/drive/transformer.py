@@ -24,7 +24,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .blocks import DriveShape, Spatial, Temporal, TokenLinear, modulated
-from .memory import MEMORY_TOKENS, PICTURE_TOKENS, VIEW, seen
+from .camera import VIEW, Camera
+from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 from .recall import Recall
 
 CONTEXT_SIGMA = 0.08  # the noise level committed frames are labelled with
@@ -81,7 +82,7 @@ class DriveTransformer(nn.Module):
         w, c = shape.width, shape.channels
         self.shape = shape
         self.inward, self.context_inward = TokenLinear(3 * c, w), TokenLinear(3 * c, w)
-        self.seeing = nn.Linear(2 * VIEW, w, bias=False)
+        self.camera, self.seeing = Camera(), nn.Linear(VIEW, w, bias=False)
         self.place = nn.Parameter(torch.randn(shape.tokens, w) * 0.02)
         self.context = Spatial(shape)
         self.blocks = nn.ModuleList(Temporal(shape) if kind == "T" else Spatial(shape) for kind in shape.layout)
@@ -93,12 +94,10 @@ class DriveTransformer(nn.Module):
         self.modulation, self.final_modulation = nn.Linear(w, 6 * w), nn.Linear(w, 2 * w)
         self.outward, self.skip = nn.Linear(w, c), nn.Linear(3 * c, c)
         self.recall = Recall(shape.controls, shape.innovations)
-        nn.init.zeros_(self.seeing.weight)
+        nn.init.zeros_(self.inward.picture.weight)  # first the picture is painted from the memory alone
         for layer in (self.modulation, self.final_modulation, self.outward, self.skip):
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
-        with torch.no_grad():
-            self.skip.weight[:, c : 2 * c] = torch.eye(c)  # starts as "the picture stays as it is"
 
     # ---- served ----
 
@@ -108,7 +107,8 @@ class DriveTransformer(nn.Module):
         memory_BMC = self.recall(history_B2NC[:, 0, PICTURE_TOKENS:], cond.controls_BK, cond.innovations_BI)
         noisy_BNC = torch.cat([x_BNC[:, :PICTURE_TOKENS], memory_BMC], 1)
         x = self._target_input(noisy_BNC[:, None], history_B2NC[:, None], sigma_B[:, None])
-        return self._predict(x, c, *_past(kv))[:, 0].clamp(-CLAMP, CLAMP)
+        view = self.camera(memory_BMC, cond.look_BL)[:, None]
+        return self._predict(x, view, c, *_past(kv))[:, 0].clamp(-CLAMP, CLAMP)
 
     def commit(self, history_B3NC: Tensor, cond: CondB, kv: KVView) -> CommittedKV:
         """K and V of the newest clean frame; history = [it, the one before, the one before that]; `kv` is not read."""
@@ -148,32 +148,45 @@ class DriveTransformer(nn.Module):
         x = self._target_input(noisy_BTNC, before, cond.sigma_BF[:, 2:])
         frame = torch.arange(targets, device=x.device)
         ages = (frame[:, None] - frame[None, :-1])[None]
-        return self._predict(x, self._condition(_part(cond, slice(2, None), cond.sigma_BF), _TARGET), remembered, ages)
+        view = self.camera(noisy_BTNC[:, :, PICTURE_TOKENS:], cond.look_BFL[:, 2:])
+        c = self._condition(_part(cond, slice(2, None), cond.sigma_BF), _TARGET)
+        return self._predict(x, view, c, remembered, ages)
+
+    def paint(self, memory_BMC: Tensor, cond: CondB) -> Tensor:
+        """The picture [B, 40, C] as its memory alone shows it: pure noise, no frame before it, nothing kept."""
+        rows, s = memory_BMC.shape[0], self.shape
+        x = F.pad(memory_BMC, (0, 2 * s.channels, PICTURE_TOKENS, 0))[:, None]
+        view = self.camera(memory_BMC, cond.look_BL)[:, None]
+        c = self._condition(_single(cond, memory_BMC.new_ones(rows)), _TARGET)
+        nothing = memory_BMC.new_zeros(rows, s.tokens, s.heads, 0, s.head_width)
+        ages = torch.zeros(1, 1, 0, dtype=torch.int64, device=memory_BMC.device)
+        return self._predict(x, view, c, [(nothing, nothing)] * s.temporal, ages)[:, 0, :PICTURE_TOKENS]
 
     # ---- shared ----
 
     def _remember(self, history_BF3NC: Tensor, c_BFW: Tensor) -> list[tuple[Tensor, Tensor]]:
         """K and V [B, N, H, F, D] of clean frames for each temporal block."""
-        h = self.context_inward(torch.cat(history_BF3NC.unbind(2), -1)) + self._placed(history_BF3NC)
+        h = self.context_inward(torch.cat(history_BF3NC.unbind(2), -1)) + self.place
         h = self.context(h, self._modulate(c_BFW))
         return [block.remember(h) for block in self.blocks if isinstance(block, Temporal)]
 
     def _predict(
-        self, x_BFNI: Tensor, c_BFW: Tensor, remembered: Sequence[tuple[Tensor, Tensor]], ages_BFS: Tensor
+        self,
+        x_BFNI: Tensor,
+        view_BFNV: Tensor,
+        c_BFW: Tensor,
+        remembered: Sequence[tuple[Tensor, Tensor]],
+        ages_BFS: Tensor,
     ) -> Tensor:
-        h, modulation, past = self.inward(x_BFNI), self._modulate(c_BFW), iter(remembered)
-        h = h + self._placed(torch.stack(x_BFNI.chunk(3, -1), 2))
+        """Clean frames [B, F, N, C] from inputs (I = 3 C) and what the camera sees of their memory."""
+        h, modulation, past = self.inward(x_BFNI) + self.place, self._modulate(c_BFW), iter(remembered)
+        h = h + F.pad(self.seeing(view_BFNV), (0, 0, 0, MEMORY_TOKENS))
         for block in self.blocks:
             h = block(h, modulation, *next(past), ages_BFS) if isinstance(block, Temporal) else block(h, modulation)
         shift, scale = self.final_modulation(c_BFW).unflatten(-1, (2, -1))[:, :, None].unbind(3)
         painted = modulated(h, shift, scale)[:, :, :PICTURE_TOKENS]
         picture = self.outward(painted) + self.skip(x_BFNI[:, :, :PICTURE_TOKENS])
         return torch.cat([picture, x_BFNI[:, :, PICTURE_TOKENS:, : self.shape.channels]], 2)
-
-    def _placed(self, frames_BF3NC: Tensor) -> Tensor:
-        """Where each token is, and what it sees through the camera of the memory of this frame and the one before."""
-        view_BFNV = seen(frames_BF3NC[:, :, :2, PICTURE_TOKENS:]).transpose(2, 3).flatten(-2)
-        return self.place + F.pad(self.seeing(view_BFNV), (0, 0, 0, MEMORY_TOKENS))
 
     def _target_input(self, x_BFNC: Tensor, before_BF2NC: Tensor, sigma_BF: Tensor) -> Tensor:
         """Noise is dimmed by its level, so that pure noise (sigma 1) is not seen at all; memory has none."""

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.conditions import Conditions
 from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, StepKind
-from worldroom.models.contract.recipe import Precision
 from worldroom.models.drive import card, golden
 from worldroom.models.drive.autoencoder import DriveAutoencoder
 from worldroom.models.drive.look import ONE_HOT
 from worldroom.models.drive.loop import Denoised, DriveCarry, DriveLoop, DriveState, LatentFault
 from worldroom.models.drive.openings import SHAPE, Openings
 from worldroom.models.drive.runtime import SHAPE as NETWORK
-from worldroom.models.drive.runtime import DriveRuntime, dtype_of
+from worldroom.models.drive.runtime import DriveRuntime
 from worldroom.models.drive.transformer import DriveTransformer
 from worldroom.models.shared import serial
 
@@ -34,22 +33,21 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def networks(precision: Precision) -> tuple[DriveTransformer, DriveAutoencoder]:
+def networks() -> tuple[DriveTransformer, DriveAutoencoder]:
     """Random weights without the zeros that training starts from, so that every part matters."""
     torch.manual_seed(11)
     transformer, autoencoder = DriveTransformer(NETWORK), DriveAutoencoder()
     with torch.no_grad():
         for parameter in transformer.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.03)
-    kind = dtype_of(precision)
-    return tuple(net.eval().requires_grad_(False).to(kind) for net in (transformer, autoencoder))  # type: ignore[return-value]
+    return transformer.eval().requires_grad_(False), autoencoder.eval().requires_grad_(False)
 
 
-NETWORKS = {precision: networks(precision) for precision in (Precision.FP32, Precision.BF16)}
+NETWORKS = networks()
 
 
-def runtime(precision: Precision, slots: int) -> DriveRuntime:
-    made = DriveRuntime(*NETWORKS[precision], lambda text: ONE_HOT[len(text)], precision)
+def runtime(slots: int) -> DriveRuntime:
+    made = DriveRuntime(*NETWORKS, lambda text: ONE_HOT[len(text)])
     made.allocate(slots)
     return made
 
@@ -105,15 +103,12 @@ def drives(frames: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.floa
     return controls, np.asarray(ONE_HOT[seed] * (1 - share) + ONE_HOT[(seed * 7 + 20) % 60] * share, np.float32)
 
 
-@pytest.mark.parametrize(
-    ("precision", "steps", "frames"),
-    [(Precision.FP32, 1, 14), (Precision.FP32, 2, 15), (Precision.FP32, 4, 5), (Precision.BF16, 2, 4)],
-)
-def test_loop_equals_golden_bit_by_bit(precision: Precision, steps: int, frames: int) -> None:
+@pytest.mark.parametrize(("steps", "frames"), [(1, 14), (2, 15), (4, 5)])
+def test_loop_equals_golden_bit_by_bit(steps: int, frames: int) -> None:
     controls, looks = drives(frames, seed=5)
     opening = OPENINGS.pick(looks[0], seed=4)
-    expected = golden.rollout(*NETWORKS[precision], opening, 4, 0, steps, controls, looks)
-    played = OneSlot(runtime(precision, 1), slot=0, seed=4, steps=steps)
+    expected = golden.rollout(*NETWORKS, opening, 4, 0, steps, controls, looks)
+    played = OneSlot(runtime(1), slot=0, seed=4, steps=steps)
     for frame, want in enumerate(expected):
         outcome = played.chunk(controls[frame], looks[frame])
         assert outcome is not None and outcome.digest == want.digest, f"frame {frame}"
@@ -123,9 +118,7 @@ def test_loop_equals_golden_bit_by_bit(precision: Precision, steps: int, frames:
 def test_a_commit_of_its_own_gives_the_same_bits_as_the_fused_one() -> None:
     controls, looks = drives(14, seed=6)
     opening = OPENINGS.pick(looks[0], seed=4)
-    fused, apart = (
-        golden.rollout(*NETWORKS[Precision.FP32], opening, 4, 0, 2, controls, looks, fused=way) for way in (True, False)
-    )
+    fused, apart = (golden.rollout(*NETWORKS, opening, 4, 0, 2, controls, looks, fused=way) for way in (True, False))
     assert [frame.digest for frame in fused] == [frame.digest for frame in apart]
 
 
@@ -133,10 +126,10 @@ def test_interleaved_sessions_equal_solo_ones_at_any_slot_and_ring_place() -> No
     steering = {seed: drives(14, seed) for seed in (1, 2, 3)}
     solo = {}
     for seed, (controls, looks) in steering.items():
-        alone = OneSlot(runtime(Precision.FP32, 1), slot=0, seed=seed, steps=2)
+        alone = OneSlot(runtime(1), slot=0, seed=seed, steps=2)
         solo[seed] = [alone.chunk(c, look) for c, look in zip(controls, looks, strict=True)]
 
-    shared, dice = runtime(Precision.FP32, 3), random.Random(0)
+    shared, dice = runtime(3), random.Random(0)
     together = {
         seed: OneSlot(shared, slot=3 - seed, seed=seed, steps=2, ring=dice.sample(range(RING), RING))
         for seed in steering
@@ -156,7 +149,7 @@ def test_interleaved_sessions_equal_solo_ones_at_any_slot_and_ring_place() -> No
 
 
 def test_a_batch_equals_its_rows_alone() -> None:
-    batched, apart = runtime(Precision.FP32, 4), runtime(Precision.FP32, 4)
+    batched, apart = runtime(4), runtime(4)
     for kind in (StepKind.COMMIT_DENOISE, StepKind.DENOISE, StepKind.DECODE):
         rows = batched.warm_up_rows(kind, 4)
         together = batched.execute(kind, [row for row, _ in rows], [view for _, view in rows])
@@ -166,7 +159,7 @@ def test_a_batch_equals_its_rows_alone() -> None:
 
 def test_a_cancelled_chunk_keeps_the_commit_of_the_one_before_and_nothing_else() -> None:
     controls, looks = drives(15, seed=8)
-    straight, cut = (OneSlot(runtime(Precision.FP32, 1), slot=0, seed=9, steps=2) for _ in range(2))
+    straight, cut = (OneSlot(runtime(1), slot=0, seed=9, steps=2) for _ in range(2))
     for frame, (c, look) in enumerate(zip(controls, looks, strict=True)):
         cut.chunk(1 - c, look[::-1], cancel_after=frame % 3)
         a, b = straight.chunk(c, look), cut.chunk(c, look)
@@ -178,7 +171,7 @@ def test_a_cancelled_chunk_keeps_the_commit_of_the_one_before_and_nothing_else()
 @pytest.mark.parametrize("wrong", ["forget the commit", "another slot", "swap the order"])
 def test_a_wrong_cache_is_seen(wrong: str) -> None:
     controls, looks = drives(5, seed=2)
-    right, broken = (OneSlot(runtime(Precision.FP32, 2), slot=0, seed=9, steps=2) for _ in range(2))
+    right, broken = (OneSlot(runtime(2), slot=0, seed=9, steps=2) for _ in range(2))
     for frame in range(4):
         right.chunk(controls[frame], looks[frame])
         broken.chunk(controls[frame], looks[frame])
@@ -195,7 +188,7 @@ def test_a_wrong_cache_is_seen(wrong: str) -> None:
 
 def test_impossible_asks_are_refused_with_their_numbers() -> None:
     conditions = Conditions(0, (0.0, 0.0, 0.0, 0.0), (0.0, 0.0), (), 0, 0)
-    played = OneSlot(runtime(Precision.FP32, 1), slot=0, seed=1, steps=2)
+    played = OneSlot(runtime(1), slot=0, seed=1, steps=2)
     outcome = played.chunk(np.zeros(4, np.float32), ONE_HOT[0])
     assert outcome is not None
     loop = DriveLoop(OPENINGS)
@@ -208,7 +201,7 @@ def test_impossible_asks_are_refused_with_their_numbers() -> None:
 
 
 def test_numbers_that_are_not_finite_fail_the_chunk_and_never_reach_the_slab() -> None:
-    played = OneSlot(runtime(Precision.FP32, 1), slot=0, seed=1, steps=2)
+    played = OneSlot(runtime(1), slot=0, seed=1, steps=2)
     state = played.loop.init(
         Ask(1, 0, 0, 2, Conditions(0, (0.0,) * 4, (0.0, 0.0), (), 0, 0), ((ONE_HOT[0], 1.0),), None, 0)
     )
@@ -224,7 +217,7 @@ def test_numbers_that_are_not_finite_fail_the_chunk_and_never_reach_the_slab() -
 
 
 def test_card_names_the_sizes_of_its_networks() -> None:
-    transformer, autoencoder = NETWORKS[Precision.FP32]
+    transformer, autoencoder = NETWORKS
     made = card.drive_card()
     counts = {component.name: component.parameters for component in made.components}
     assert counts["transformer"] == sum(p.numel() for p in transformer.parameters())

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from PIL import Image
 from safetensors import safe_open
 
-from ...models.contract.recipe import Precision
 from ...models.drive.card import RECIPE
 from ...models.drive.runtime import load_networks
 from .course import Networks
@@ -68,8 +67,8 @@ class QualityReport(msgspec.Struct, frozen=True):
 
 
 def measure_card(weights: Path, sheets: Path | None, short: bool, progress: Callable[[int], None]) -> QualityReport:
-    """Measure the files the card serves, in fp32 with the recipe's default number of steps."""
-    transformer, autoencoder = load_networks(weights, Precision.FP32)
+    """Measure the files the card serves, with the recipe's default number of steps."""
+    transformer, autoencoder = load_networks(weights)
     sigmas = next(levels for levels in RECIPE.sigmas if len(levels) == RECIPE.default.steps)
     networks = Networks(transformer, autoencoder, sigmas)
     return measure(networks, weights / "judge.safetensors", sheets, short, progress)

@@ -1,7 +1,7 @@
 """The recipe of the driving world, from data to weights: stages in order, each resumable and seeded.
 
     <out>/train, <out>/held      simulated episodes and their latents        (data, encode)
-    <out>/*.pt                   checkpoints                                 (autoencoder, base, rollout)
+    <out>/*.pt                   checkpoints           (autoencoder, memory, paint, rollout, decoder)
     <out>/weights/*.safetensors  what the card serves, and the judge         (judge, export)
 
 Budgets are iterations, so that a stopped, slow or shared machine gives the same weights as a fast one.
@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ...models.drive.autoencoder import DriveAutoencoder
 from ...models.drive.blocks import DriveShape
 from ...models.drive.transformer import DriveTransformer
-from . import stage_autoencoder, stage_base, stage_judge, stage_memory, stage_rollout
+from . import stage_autoencoder, stage_judge, stage_memory, stage_paint, stage_rollout
 from .data import generate, open_episodes
 from .export import save_half, save_openings
 from .judge import save_judge
@@ -42,7 +42,7 @@ class Stage(StrEnum):
     AUTOENCODER = "autoencoder"
     ENCODE = "encode"
     MEMORY = "memory"
-    BASE = "base"
+    PAINT = "paint"
     ROLLOUT = "rollout"
     DECODER = "decoder"
     JUDGE = "judge"
@@ -58,7 +58,7 @@ class Budget:
     frames: int = 480
     autoencoder: int = 1600
     memory: tuple[Phase, ...] = PHASES
-    base: int = 1500
+    paint: int = 8000
     rollout: int = 1500
     decoder: int = 1400
     ramp: Ramp = LONGER
@@ -119,14 +119,14 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: _Bar) -> None:
         case Stage.MEMORY:
             bar.total(sum(phase.iterations for phase in budget.memory))
             stage_memory.train(load_latents(out / "train"), out / "memory.pt", budget.memory, seed, _note_memory(bar))
-        case Stage.BASE:
-            bar.total(budget.base)
+        case Stage.PAINT:
+            bar.total(budget.paint)
             data, held_latents = load_latents(out / "train"), load_latents(out / "held")
             recall = stage_memory.load_recall(out / "memory.pt", SHAPE)
-            stage_base.train(data, held_latents, recall, SHAPE, out / "base.pt", budget.base, seed, _note_base(bar))
+            stage_paint.train(data, held_latents, recall, SHAPE, out / "paint.pt", budget.paint, seed, _note_paint(bar))
         case Stage.ROLLOUT:
             bar.total(budget.rollout)
-            start = _transformer(out / "base.pt")
+            start = _transformer(out / "paint.pt")
             data = load_latents(out / "train")
             stage_rollout.train(data, start, out / "rollout.pt", budget.rollout, seed, budget.ramp, _note_rollout(bar))
         case Stage.DECODER:
@@ -145,7 +145,7 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: _Bar) -> None:
 def export(out: Path, weights: Path, made_by: str) -> None:
     """Write transformer, autoencoder and openings as the card reads them."""
     metadata = {"recipe": "drive-1", "made_by": made_by}
-    last = out / "rollout.pt" if (out / "rollout.pt").exists() else out / "base.pt"
+    last = out / "rollout.pt" if (out / "rollout.pt").exists() else out / "paint.pt"
     save_half(_transformer(last), weights / "transformer.safetensors", metadata)
     autoencoder = _autoencoder(out)
     save_half(autoencoder, weights / "autoencoder.safetensors", metadata)
@@ -203,8 +203,8 @@ def _note_autoencoder(bar: _Bar) -> Callable[[stage_autoencoder.Report], None]:
     return note
 
 
-def _note_base(bar: _Bar) -> Callable[[stage_base.Report], None]:
-    def note(r: stage_base.Report) -> None:
+def _note_paint(bar: _Bar) -> Callable[[stage_paint.Report], None]:
+    def note(r: stage_paint.Report) -> None:
         bar.at(r.iteration, f"error {r.loss:.4f}" + ("" if r.held_loss is None else f", held-out {r.held_loss:.4f}"))
 
     return note

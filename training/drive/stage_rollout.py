@@ -8,7 +8,7 @@ contexts. Half of the rows keep recorded, damaged contexts.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +16,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...models.drive.blocks import Spatial, Temporal
 from ...models.drive.memory import PICTURE_TOKENS
 from ...models.drive.transformer import DriveTransformer
 from .dream import ONE_STEP, TWO_STEPS, begin
-from .optimise import Rates, averaged_copy, resume, save_checkpoint, update_average
-from .stage_base import FRAMES, TARGETS, optimiser_of, prediction_loss
-from .windows import Latents, Window, joined, sample, sample_switches, target_sigma, with_damage
+from .optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
+from .windows import Latents, Window, joined, sample, sample_switches, target_sigma, with_damage, with_noise
 
 RATES = Rates(muon=0.015, adam=1.5e-3, warm_up=20, flat=0.35)
+BETAS = (0.9, 0.97)
+TARGETS = 12
+FRAMES = TARGETS + 2
 SESSIONS, DREAMING = 8, 4  # rows of a batch, and how many of them dream; the others keep recorded contexts
 SWITCHING = 2  # rows of the dreaming ones in which the look changes for certain
 GIVEN = 4  # recorded frames a dream starts from, at least
@@ -31,6 +34,10 @@ CONTEXT_NOISE = (0.3,) * 4 + (0.5,) * 2 + (1.3,) * 2  # largest noise of each ro
 DAMAGED = 0.4
 ONES = 0.9
 TWO_STEP_SHARE = 0.1
+SOFT = 1e-3  # keeps the power smooth at zero
+TOKEN_WEIGHT = torch.ones(PICTURE_TOKENS)
+TOKEN_WEIGHT[32:35] = 3.0  # the speed bar: small, and the one thing that shows how fast the car goes
+MEMORY_ERROR = 0.02  # of the memory a picture is painted from, in half of the windows
 CHECKPOINT_EVERY = 20
 
 
@@ -72,7 +79,7 @@ def train(
     torch.manual_seed(seed)
     model = copy.deepcopy(start).requires_grad_(True)
     model.recall.requires_grad_(False)
-    average, optimiser = averaged_copy(model), optimiser_of(model, RATES)
+    average, optimiser = averaged_copy(model), optimiser_for(list(hidden_matrices(model)), model, RATES, BETAS)
     first = resume(path, model, average, optimiser)
     rng, g = np.random.default_rng([seed, 7, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
     noise = torch.tensor(CONTEXT_NOISE)
@@ -102,6 +109,43 @@ def train(
             report(Report(iteration + 1, own_mean, recorded_mean, length, end_picture, end_memory))
             seen.clear()
     return average
+
+
+def hidden_matrices(model: DriveTransformer) -> Iterator[Tensor]:
+    """The matrices inside the blocks, which Muon trains."""
+    for block in (model.context, *model.blocks):
+        if isinstance(block, Spatial):
+            yield from (block.qkv.weight, block.out.weight, block.up.weight, block.down.weight)
+        elif isinstance(block, Temporal):
+            yield from (block.query.weight, block.out.weight, block.kept.weight, block.own.weight)
+
+
+def prediction_loss(
+    model: DriveTransformer,
+    context_BFNC: Tensor,
+    truth: Window,
+    sigma_BT: Tensor,
+    largest_noise_B: Tensor,
+    g: torch.Generator,
+) -> Tensor:
+    """Error of each target frame [B, T], contexts noised up to `largest_noise_B`.
+
+    The error of a token grows slower than the square of its miss: where a dream has gone its own way and the truth
+    cannot be known any more, a far miss pulls less, and the model need not answer with a blur. The picture
+    is painted from the true memory, or one slightly off.
+    """
+    context, context_sigma = with_noise(context_BFNC, largest_noise_B, g)
+    x0 = truth.latents_BFNC[:, 2:]
+    s = sigma_BT[..., None, None]
+    x = (1 - s) * x0 + s * torch.randn(x0.shape, generator=g)
+    memory = x0[:, :, PICTURE_TOKENS:]
+    off = MEMORY_ERROR * (torch.rand(len(x0), 1, 1, 1, generator=g) < 0.5)
+    x[:, :, PICTURE_TOKENS:] = memory + off * torch.randn(memory.shape, generator=g)
+    sigma_BF = torch.cat([sigma_BT[:, :2], sigma_BT], 1)
+    predicted = model.two_stream(context, x, context_sigma, truth.cond(sigma_BF))
+    missed_BTNC = (predicted - x0)[:, :, :PICTURE_TOKENS]
+    missed_BTN = (missed_BTNC.square().mean(3) + SOFT) ** 0.75
+    return (missed_BTN * TOKEN_WEIGHT).mean(2)
 
 
 @torch.no_grad()

@@ -65,6 +65,12 @@ def load_latents(folder: Path) -> Latents:
     return Latents(torch.from_numpy(latents), controls.float(), look, innovations)
 
 
+def frames_at_random(data: Latents, frames: int, rng: np.random.Generator) -> tuple[Tensor, CondB]:
+    """Single frames [B, N, C] of any episodes, and what conditions each."""
+    window = sample(data, frames, 1, rng)
+    return window.latents_BFNC[:, 0], window.cond_at(0)
+
+
 def sample(data: Latents, windows: int, frames: int, rng: np.random.Generator) -> Window:
     """Windows at random places."""
     episodes, times = data.controls_ETK.shape[:2]
