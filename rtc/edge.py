@@ -91,7 +91,7 @@ class Edge:
         self._viewers.add(viewer)
         try:
             await viewer.connection.take_offer(offer.sdp)
-            seat = await self._rooms.join(room, viewer, offer.token, offer.role)
+            seat = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name)
             if isinstance(seat, Refused):
                 viewer.leave("refused")
                 return seat

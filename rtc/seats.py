@@ -37,7 +37,9 @@ class Seat(Protocol):
 class Entrance(Protocol):
     """All rooms of a server."""
 
-    async def join(self, room: str, sink: Sink, token: str | None, want_role: Role | None) -> Seat | Refused: ...
+    async def join(
+        self, room: str, sink: Sink, token: str | None, want_role: Role | None, name: str | None = None
+    ) -> Seat | Refused: ...
 
     async def first_frame(self, room: str, token: str, media: Media, body: AsyncIterator[bytes]) -> FirstFrame:
         """Begin the room's world from a file; raises `opening.BadOpening`."""

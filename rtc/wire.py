@@ -21,6 +21,8 @@ from ..sessions.messages import (
     Participants,
     PassWheel,
     PauseWorld,
+    Person,
+    PersonName,
     Ping,
     Pong,
     Problem,
@@ -58,6 +60,7 @@ __all__ = [
     "Participants",
     "PassWheel",
     "PauseWorld",
+    "Person",
     "Ping",
     "Pong",
     "Problem",
@@ -121,11 +124,15 @@ class WireError(ValueError):
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Body of POST /v1/rooms/{room}/offer. `token` of an earlier answer takes the same seat again."""
+    """Body of POST /v1/rooms/{room}/offer. `token` of an earlier answer takes the same seat again.
+
+    `name`: what the others in the room read; missing = the server thinks of one.
+    """
 
     sdp: str
     token: str | None = None
     role: Role | None = None
+    name: PersonName | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

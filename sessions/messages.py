@@ -13,6 +13,7 @@ from msgspec import Meta
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Unit = Annotated[float, Meta(ge=-1.0, le=1.0)]
 KeyCode = Annotated[str, Meta(min_length=1, max_length=24, pattern=r"^[A-Za-z0-9]+$")]
+PersonName = Annotated[str, Meta(min_length=1, max_length=32, pattern=r"^[^\x00-\x1f\x7f]+$")]
 PromptText = Annotated[str, Meta(min_length=1, max_length=500)]
 
 
@@ -199,12 +200,21 @@ class PromptChanged(Message, frozen=True):
     text: str
 
 
+class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody who is connected: `participant` is what `passwheel` takes as `to`."""
+
+    participant: str
+    name: str
+
+
 class Participants(Message, frozen=True):
-    """Who is in the room: the driver's participant id (None = free wheel) and the number of spectators."""
+    """Who is in the room: the driver's participant id (None = free wheel), the number of spectators, and everybody who
+    is connected, in order of coming."""
 
     driver: str | None
     you: Role
     spectators: int
+    people: tuple[Person, ...] = ()
 
 
 class Pong(Message, frozen=True):

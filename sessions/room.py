@@ -22,12 +22,14 @@ from .messages import (
     FirstFrameView,
     Participants,
     PassWheel,
+    Person,
     Problem,
     PromptChanged,
     Role,
     ServerMessage,
     Welcome,
 )
+from .people import name_of
 from .session import Session
 from .sink import Sink
 
@@ -53,6 +55,7 @@ class _Kept:
 
     participant: str
     token: str
+    name: str
     member: Member | None = None
     lease: asyncio.TimerHandle | None = None
 
@@ -97,15 +100,19 @@ class Room:
 
     # ---- coming and going -----------------------------------------------------------------------------------------
 
-    def seat(self, sink: Sink, token: str | None, want: Role | None) -> Member | None:
-        """A connection takes a place: its own again by token, else a new one; None when the room is full."""
+    def seat(self, sink: Sink, token: str | None, want: Role | None, wish: str | None = None) -> Member | None:
+        """A connection takes a place: its own again by token, else a new one; None when the room is full.
+
+        `wish`: the name to be known by.
+        """
         place = next((p for p in self._places.values() if token is not None and p.token == token), None)
         resumed = place is not None
         if place is None:
             if len(self._places) >= self.spec.places and not self._make_way():
                 return None
-            place = _Kept(self._entropy(4).hex(), self._entropy(16).hex())
-            self._places[place.participant] = place
+            participant = self._entropy(4).hex()
+            name = name_of(participant, wish, [place.name for place in self._places.values()])
+            place = self._places[participant] = _Kept(participant, self._entropy(16).hex(), name)
         elif place.member is not None:
             self._counters.takeovers += 1
             place.member.detach(Problem(code="taken_over", detail="this place was taken over by a newer connection"))
@@ -277,7 +284,9 @@ class Room:
             place.member.send(message)
 
     def _tell_participants(self) -> None:
-        for place in list(self._places.values()):
+        here = [place for place in self._places.values() if place.member is not None]
+        people = tuple(Person(participant=place.participant, name=place.name) for place in here)
+        for place in here:
             if place.member is not None:
                 role = place.member.role
-                place.member.send(Participants(driver=self.driver, you=role, spectators=self.spectators))
+                place.member.send(Participants(driver=self.driver, you=role, spectators=self.spectators, people=people))

@@ -68,10 +68,12 @@ class Rooms:
         self._open: dict[str, _Opening] = {}
         self._closing = False
 
-    async def join(self, room: str, sink: Sink, token: str | None, want_role: Role | None) -> Member | Refused:
+    async def join(
+        self, room: str, sink: Sink, token: str | None, want_role: Role | None, name: str | None = None
+    ) -> Member | Refused:
         """Take a place in a room. `token` from an earlier place takes that one over; the first one in drives.
 
-        The sink gets `Welcome` first. A refusal reserves nothing.
+        `name`: to be known by, if there is a wish. The sink gets `Welcome` first. A refusal reserves nothing.
         """
         refusal = self._refusal_at_the_door(room)
         if refusal is not None:
@@ -91,7 +93,7 @@ class Rooms:
         if opening.room.session.state is WorldState.CLOSED:
             self._counters.joins_refused += 1
             return self._refuse(RefusalReason.NOT_READY, "the world ended as it began", retry_after_s=1.0)
-        seated = opening.room.seat(sink, token, want_role)
+        seated = opening.room.seat(sink, token, want_role, name)
         if seated is None:
             self._counters.joins_refused += 1
             taken = opening.room.spec.places

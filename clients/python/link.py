@@ -124,12 +124,12 @@ class Link:
         self._pc.on("connectionstatechange", self._state_changed)
         self._gather_on(loopback)
 
-    async def open(self, token: str | None, role: Role | None) -> Welcome:
+    async def open(self, token: str | None, role: Role | None, name: str | None = None) -> Welcome:
         """Connect and wait for the welcome; raises `RoomRefused` or `NoServer`."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await self._pc.setLocalDescription(await self._pc.createOffer())
-                answer = await self._ask(Offer(self._pc.localDescription.sdp, token, role))
+                answer = await self._ask(Offer(self._pc.localDescription.sdp, token, role, name))
                 self.token, self.participant = answer.token, answer.participant
                 await self._pc.setRemoteDescription(RTCSessionDescription(answer.sdp, "answer"))
                 return await self._welcomed()

@@ -22,6 +22,8 @@ from ...rtc.wire import (
     ClientMessage,
     Feedback,
     FirstFrame,
+    Participants,
+    PassWheel,
     Ping,
     Problem,
     Prompt,
@@ -68,8 +70,11 @@ class RoomCounts:
 class RoomClient:
     """See the module docstring; made by `join`. `decode=False` leaves pictures out (a cheap viewer)."""
 
-    def __init__(self, url: str, role: Role | None, loopback: bool, decode: bool, patience: float, seed: int) -> None:
+    def __init__(
+        self, url: str, role: Role | None, name: str | None, loopback: bool, decode: bool, patience: float, seed: int
+    ) -> None:
         self._place = Place.of(url)
+        self._name = name
         self._role = role
         self._loopback = loopback
         self._patience = patience
@@ -86,6 +91,7 @@ class RoomClient:
         self.latency = LatencyLog()
         self.pictures = Pictures(decode, self.latency, self._ask_for_key)
         self.welcome: Welcome | None = None
+        self.participants: Participants | None = None
         self.on_message: Callable[[ServerMessage], None] | None = None
         self.started_at = time.monotonic()
 
@@ -133,6 +139,17 @@ class RoomClient:
     async def like(self, chunk: int, value: int) -> int:
         return await self._steer(lambda id: Feedback(id, chunk, value))
 
+    async def pass_wheel(self, name: str | None = None) -> int:
+        """Hand the wheel to whoever goes by that name; without one let go of it, or take it when it is free.
+
+        Raises `RoomRefused` when that is not possible, ValueError when nobody of that name is here.
+        """
+        people = self.participants.people if self.participants is not None else ()
+        to = next((person.participant for person in people if person.name == name), None)
+        if name is not None and to is None:
+            raise ValueError(f"nobody called '{name}' is here: {', '.join(person.name for person in people)}")
+        return await self._steer(lambda id: PassWheel(id, to))
+
     async def applied(self, id: int) -> int:
         """The chunk at which a steer took effect."""
         return await self._applied.setdefault(id, asyncio.get_running_loop().create_future())
@@ -166,7 +183,7 @@ class RoomClient:
         while True:
             link = Link(self._place, self._loopback, self._received, self.pictures.whole_frame)
             try:
-                self.welcome = await link.open(self._token, self._role)
+                self.welcome = await link.open(self._token, self._role, self._name)
                 self._token = link.token
                 return link
             except RoomRefused as refused:
@@ -250,6 +267,8 @@ class RoomClient:
             _settle(self._answers[message.id], None)
         elif isinstance(message, Applied):
             _settle(self._applied.setdefault(message.id, asyncio.get_running_loop().create_future()), message.chunk)
+        elif isinstance(message, Participants):
+            self.participants = message
         elif isinstance(message, Problem):
             self.counts.problems += 1
             if message.id in self._answers and not self._answers[message.id].done():
@@ -268,6 +287,7 @@ async def join(
     url: str,
     *,
     role: Role | None = None,
+    name: str | None = None,
     loopback: bool = False,
     decode: bool = True,
     patience: float = 30.0,
@@ -276,10 +296,10 @@ async def join(
 ) -> AsyncIterator[RoomClient]:
     """Join a room by its page's address and stay for the length of the block.
 
-    `patience`: seconds to keep trying while the server is away or full. `first_frame`: begin the world from this file,
-    see `RoomClient.first_frame`. Raises `RoomRefused`, `NoServer`, ValueError.
+    `name`: what the others read. `patience`: seconds to keep trying while the server is away or full. `first_frame`:
+    begin the world from this file, see `RoomClient.first_frame`. Raises `RoomRefused`, `NoServer`, ValueError.
     """
-    room = RoomClient(url, role, loopback, decode, patience, seed)
+    room = RoomClient(url, role, name, loopback, decode, patience, seed)
     await room._open()
     try:
         if first_frame is not None:

@@ -42,7 +42,7 @@ def test_the_second_one_watches_and_takes_the_wheel_when_it_is_free(visitor: Mak
     alice = visitor().open(room).until_playing()
     bob = visitor().open(room).until_playing()
     assert bob.world("welcome.role") == "spectator"
-    assert bob.text("#people") == "You watch"
+    assert str(bob.text("#people")).endswith(" drives")
     assert alice.text("#people") == "You drive · 1 watching"
     assert bob.page.locator("#prompt-text").is_disabled()
     alice.page.keyboard.down("ArrowLeft")
@@ -50,12 +50,31 @@ def test_the_second_one_watches_and_takes_the_wheel_when_it_is_free(visitor: Mak
     alice.page.keyboard.up("ArrowLeft")
 
     alice.page.click("#wheel")
+    alice.page.click("#hands button:last-child")
+    bob.until("document.getElementById('people').textContent === 'Nobody drives'")
     bob.page.click("#wheel")
     bob.until("document.body.dataset.role === 'driver'")
     bob.page.keyboard.down("ArrowRight")
     alice.until("document.querySelector('.cap[data-control=right]').classList.contains('applied')")
     assert alice.complaints == []
     assert bob.complaints == []
+
+
+def test_the_driver_hands_the_wheel_to_somebody_by_name(visitor: MakeVisitor, room: str) -> None:
+    ada = visitor().open(f"{room}?name=Ada").until_playing()
+    bob = visitor().open(f"{room}?name=Bob").until_playing()
+    eve = visitor().open(f"{room}?name=Eve").until_playing()
+    assert eve.text("#people") == "Ada drives · 1 more watching"
+    ada.page.click("#wheel")
+    assert ada.text("#hands").split("\n") == ["Hand it to Bob", "Hand it to Eve", "Let go of it"]
+    ada.page.click("#hands button:has-text('Eve')")
+    eve.until("document.body.dataset.role === 'driver'")
+    bob.until("document.getElementById('people').textContent === 'Eve drives · 1 more watching'")
+    assert ada.page.locator("#hands").is_hidden()
+    assert ada.page.locator("#wheel").is_hidden()
+    eve.page.keyboard.down("ArrowRight")
+    ada.until("document.querySelector('.cap[data-control=right]').classList.contains('applied')")
+    assert [*ada.complaints, *bob.complaints, *eve.complaints] == []
 
 
 def test_a_copied_tab_takes_the_place_over(visitor: MakeVisitor, room: str) -> None:

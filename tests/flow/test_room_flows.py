@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.sessions import events
+from worldroom.sessions import events, people
 from worldroom.sessions.journal import Journal
 from worldroom.sessions.member import Member
 from worldroom.sessions.messages import (
@@ -21,6 +21,7 @@ from worldroom.sessions.messages import (
     Participants,
     PassWheel,
     PauseWorld,
+    Person,
     Ping,
     Pong,
     Problem,
@@ -53,10 +54,10 @@ class House:
         self.rooms = Rooms(door, self.journal, clock, spec, lambda n: next(numbers).to_bytes(n, "big"))
 
     async def join(
-        self, room: str = "lobby", token: str | None = None, want: Role | None = None
+        self, room: str = "lobby", token: str | None = None, want: Role | None = None, name: str | None = None
     ) -> tuple[Member, Screen]:
         screen = Screen()
-        member = await self.rooms.join(room, screen, token, want)
+        member = await self.rooms.join(room, screen, token, want, name)
         assert isinstance(member, Member), member
         return member, screen
 
@@ -85,6 +86,11 @@ def codes(screen: Screen) -> list[str]:
     return [problem.code for problem in got(screen, Problem)]
 
 
+def name_of(member: Member) -> str:
+    """The animal that a participant is when it has no wish."""
+    return people.name_of(member.participant, None, ())
+
+
 async def beats(count: float) -> None:
     await asyncio.sleep(count * BEAT)
 
@@ -97,8 +103,9 @@ def test_the_first_in_drives_and_others_watch_the_same_world() -> None:
         assert (driver.role, watcher.role) == (Role.DRIVER, Role.SPECTATOR)
         assert isinstance(one.messages[0], Welcome) and isinstance(two.messages[0], Welcome)
         assert one.messages[0].session == two.messages[0].session
-        assert got(one, Participants)[-1] == Participants(driver=driver.participant, you=Role.DRIVER, spectators=1)
-        assert got(two, Participants)[-1] == Participants(driver=driver.participant, you=Role.SPECTATOR, spectators=1)
+        here = (Person(driver.participant, name_of(driver)), Person(watcher.participant, name_of(watcher)))
+        assert got(one, Participants)[-1] == Participants(driver.participant, Role.DRIVER, 1, here)
+        assert got(two, Participants)[-1] == Participants(driver.participant, Role.SPECTATOR, 1, here)
         assert [f.frame for f in two.frames] == [f.frame for f in one.frames][-len(two.frames) :]
 
     play(scene)
@@ -256,12 +263,40 @@ def test_the_wheel_of_a_gone_driver_is_kept_for_the_lease_and_then_taken() -> No
         watcher.receive(PassWheel(id=1))
         assert codes(screen) == ["wheel_taken"]
         await asyncio.sleep(61.0)
-        assert got(screen, Participants)[-1] == Participants(driver=None, you=Role.SPECTATOR, spectators=1)
+        assert got(screen, Participants)[-1] == Participants(
+            None, Role.SPECTATOR, 1, (Person(watcher.participant, name_of(watcher)),)
+        )
         watcher.receive(PassWheel(id=2))
         watcher.receive(Input(seq=1, held=("KeyW",)))
         await beats(3)
         assert watcher.role is Role.DRIVER
         assert screen.frames[-1].controls == (1.0, 0.0)
+
+    play(scene)
+
+
+def test_the_driver_hands_the_wheel_to_somebody_by_name() -> None:
+    async def scene(house: House) -> None:
+        ada, screen = await house.join(name=" Ada   L ")
+        bob, seen = await house.join(name="Bob")
+        other, _ = await house.join(name="Bob")
+        named = {person.name: person.participant for person in got(screen, Participants)[-1].people}
+        assert named == {"Ada L": ada.participant, "Bob": bob.participant, "Bob 2": other.participant}
+        bob.receive(PassWheel(id=1, to=bob.participant))
+        assert codes(seen) == ["not_driving"]
+        ada.receive(PassWheel(id=2, to="nobody"))
+        assert codes(screen) == ["unknown_participant"]
+        ada.receive(PassWheel(id=3, to=named["Bob"]))
+        assert (ada.role, bob.role, other.role) == (Role.SPECTATOR, Role.DRIVER, Role.SPECTATOR)
+        assert got(screen, Participants)[-1].driver == named["Bob"]
+        bob.receive(Input(seq=1, held=("KeyW",)))
+        await beats(3)
+        assert screen.frames[-1].controls == (1.0, 0.0)
+        bob.leave()
+        assert [person.name for person in got(screen, Participants)[-1].people] == ["Ada L", "Bob 2"]
+        back, again = await house.join(token=bob.token)
+        assert back.role is Role.DRIVER
+        assert [person.name for person in got(again, Participants)[-1].people] == ["Ada L", "Bob", "Bob 2"]
 
     play(scene)
 

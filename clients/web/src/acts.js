@@ -7,7 +7,8 @@ import { toast } from './toast.js';
 /** @typedef {import('./messages.js').WorldState} WorldState */
 /**
  * @typedef {{
- *   pause: () => void, resume: () => void, reset: () => void, feedback: (value: 1 | -1) => void, wheel: () => void,
+ *   pause: () => void, resume: () => void, reset: () => void, feedback: (value: 1 | -1) => void,
+ *   wheel: (to?: string) => void,
  * }} Does
  */
 
@@ -22,11 +23,13 @@ export class Acts {
     this.pause = element('pause', HTMLButtonElement);
     this.reset = element('reset', HTMLButtonElement);
     this.wheel = element('wheel', HTMLButtonElement);
+    this.hands = element('hands', HTMLElement);
+    this.drives = false;
     const like = element('like', HTMLButtonElement);
     const dislike = element('dislike', HTMLButtonElement);
     this.pause.addEventListener('click', () => this.togglePause());
     this.reset.addEventListener('click', does.reset);
-    this.wheel.addEventListener('click', does.wheel);
+    this.wheel.addEventListener('click', () => (this.drives ? this.hands.togglePopover() : does.wheel()));
     like.addEventListener('click', () => this.#feedback(like, 1));
     dislike.addEventListener('click', () => this.#feedback(dislike, -1));
     element('share', HTMLButtonElement).addEventListener('click', () => this.#share());
@@ -57,14 +60,39 @@ export class Acts {
     this.reset.disabled = !drives || world === 'opening' || world === 'closed';
   }
 
-  /** @param {Participants} who */
-  people({ driver, you, spectators }) {
-    const others = spectators - (you === 'spectator' ? 1 : 0);
-    const watching = others > 0 ? `${others} ${you === 'spectator' ? 'more ' : ''}watching` : '';
-    const wheel = you === 'driver' ? 'You drive' : driver === null ? 'Nobody drives' : 'You watch';
-    say(element('people', HTMLElement), [wheel, watching].filter(Boolean).join(' · '));
-    this.wheel.hidden = you === 'driver' ? spectators === 0 : driver !== null;
-    say(element('wheel-text', HTMLElement), you === 'driver' ? 'Pass the wheel' : 'Take the wheel');
+  /**
+   * @param {Participants} who
+   * @param {string} me
+   */
+  people({ driver, you, spectators, people }, me) {
+    this.drives = you === 'driver';
+    const others = spectators - (this.drives ? 0 : 1);
+    const watching = others > 0 ? `${others} ${this.drives ? '' : 'more '}watching` : '';
+    const name = people.find(({ participant }) => participant === driver)?.name ?? 'Somebody who is away';
+    const wheel = this.drives ? 'You drive' : driver === null ? 'Nobody drives' : `${name} drives`;
+    const line = element('people', HTMLElement);
+    say(line, [wheel, watching].filter(Boolean).join(' · '));
+    line.title = people.map((person) => (person.participant === me ? `${person.name} (you)` : person.name)).join(', ');
+    this.wheel.hidden = this.drives ? spectators === 0 : driver !== null;
+    say(element('wheel-text', HTMLElement), this.drives ? 'Pass the wheel' : 'Take the wheel');
+    if (this.wheel.hidden || !this.drives) this.hands.hidePopover();
+    this.#offerHands(people.filter(({ participant }) => participant !== me));
+  }
+
+  /** Whom the driver can hand the wheel to. @param {import('./messages.js').Person[]} others */
+  #offerHands(others) {
+    const choice = (/** @type {string} */ text, /** @type {string | undefined} */ to) => {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.textContent = text;
+      button.addEventListener('click', () => {
+        this.hands.hidePopover();
+        this.does.wheel(to);
+      });
+      return button;
+    };
+    const hands = others.map(({ participant, name }) => choice(`Hand it to ${name}`, participant));
+    this.hands.replaceChildren(...hands, choice('Let go of it', undefined));
   }
 
   /**

@@ -74,7 +74,7 @@ const acts = new Acts({
   resume: () => ask('resume', { type: 'resumeworld' }),
   reset: () => ask('reset', { type: 'resetworld' }),
   feedback: (value) => ask('feedback', { type: 'feedback', chunk: world.onScreen?.chunk ?? 0, value }),
-  wheel: () => ask('wheel', { type: 'passwheel' }),
+  wheel: (to) => ask('wheel', { type: 'passwheel', ...(to && { to }) }),
 });
 const picture = new Picture(element('picture', HTMLVideoElement), {
   shown: ({ rtp, shown_ms, receive_ms }) => {
@@ -88,6 +88,7 @@ const picture = new Picture(element('picture', HTMLVideoElement), {
 });
 const room = new Room({
   name: roomName,
+  person: query.get('name'),
   role: query.has('watch') ? 'spectator' : null,
   place,
   on: {
@@ -161,7 +162,7 @@ function hear(message) {
       return promptBox.changed(message.text);
     case 'participants':
       world.drives = message.you === 'driver';
-      acts.people(message);
+      acts.people(message, world.welcome?.participant ?? '');
       return showWorld(world.state);
     case 'pong':
       return undefined;
@@ -205,7 +206,7 @@ function accepted(id) {
  */
 function applied(id, chunk) {
   promptBox.applied(id, chunk);
-  if (asked.get(id) === 'wheel' && world.drives) toast('The wheel is free for anyone who watches');
+  if (asked.get(id) === 'wheel' && world.drives) toast('You have let go of the wheel');
   asked.delete(id);
 }
 

@@ -31,7 +31,8 @@
 /** @typedef {{ type: 'problem', code: string, detail: string, id?: number | null }} Problem */
 /** @typedef {{ type: 'statechanged', state: WorldState, epoch: number }} StateChanged */
 /** @typedef {{ type: 'promptchanged', version: number, text: string }} PromptChanged */
-/** @typedef {{ type: 'participants', driver: string | null, you: Role, spectators: number }} Participants */
+/** @typedef {{ participant: string, name: string }} Person */
+/** @typedef {{ type: 'participants', driver: string | null, you: Role, spectators: number, people: Person[] }} Participants */
 /** @typedef {{ type: 'pong', id: number, sent_ms: number }} Pong */
 /**
  * @typedef {{

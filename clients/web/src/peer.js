@@ -8,7 +8,7 @@ import { read } from './messages.js';
 /** @typedef {import('./messages.js').ClientMessage} ClientMessage */
 /** @typedef {import('./messages.js').ServerMessage} ServerMessage */
 /** @typedef {import('./messages.js').Welcome} Welcome */
-/** @typedef {{ room: string, token: string | null, role: import('./messages.js').Role | null }} Wish */
+/** @typedef {{ room: string, token: string | null, person: string | null, role: import('./messages.js').Role | null }} Wish */
 /** @typedef {'control' | 'input' | 'receipts'} ChannelName */
 
 const OPEN_TIMEOUT_MS = 8000;
@@ -159,7 +159,7 @@ async function offer(wish, sdp) {
   const response = await fetch(`/v1/rooms/${encodeURIComponent(wish.room)}/offer`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ sdp, ...(wish.token && { token: wish.token }), ...(wish.role && { role: wish.role }) }),
+    body: JSON.stringify({ sdp, ...(wish.token && { token: wish.token }), ...(wish.role && { role: wish.role }), ...(wish.person && { name: wish.person }) }),
     signal: AbortSignal.timeout(OPEN_TIMEOUT_MS),
   });
   const body = await response.json().catch(() => ({}));

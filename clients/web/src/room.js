@@ -41,9 +41,10 @@ const ENDS = new Map(/** @type {const} */ ([['taken_over', 'elsewhere'], ['room_
 const GOING_AWAY = 'going_away';
 
 export class Room {
-  /** @param {{ name: string, role?: Role | null, place: import('./place.js').Place, on: RoomEvents }} options */
-  constructor({ name, role = null, place, on }) {
+  /** @param {{ name: string, person?: string | null, role?: Role | null, place: import('./place.js').Place, on: RoomEvents }} options */
+  constructor({ name, person = null, role = null, place, on }) {
     this.name = name;
+    this.person = person;
     this.role = role;
     this.place = place;
     this.on = on;
@@ -148,7 +149,7 @@ export class Room {
   }
 
   #wish() {
-    return { room: this.name, token: this.place.token, role: this.role };
+    return { room: this.name, person: this.person, token: this.place.token, role: this.role };
   }
 
   /**

@@ -160,7 +160,9 @@ class FakeRooms:
         self.given_up = 0
         self.joins = 0
 
-    async def join(self, room: str, sink: Sink, token: str | None, want_role: Role | None) -> FakeSeat | api.Refused:
+    async def join(
+        self, room: str, sink: Sink, token: str | None, want_role: Role | None, name: str | None = None
+    ) -> FakeSeat | api.Refused:
         if self.waits is not None:
             try:
                 await self.waits.wait()
