@@ -38,7 +38,7 @@ class Lead:
     frames may come a little late, which the playout clock absorbs.
     """
 
-    def __init__(self, share: float = 0.9, window: int = 48, enough: int = 8) -> None:
+    def __init__(self, share: float = 0.75, window: int = 48, enough: int = 8) -> None:
         self._share, self._enough = share, enough
         self._recent: deque[float] = deque(maxlen=window)
 
