@@ -1,6 +1,6 @@
 """Every kernel built for GPUs that are not here: registers, spilled bytes, shared memory of a program.
 
-    python -m worldroom.kernels.aot [--json]        not under TRITON_INTERPRET
+    python -m worldroom.kernels.aot [--json] [kernel ..]        not under TRITON_INTERPRET
 
 Needs Triton, no GPU. Registers and stack are read from the cubin with the cuobjdump that Triton ships; ptxas puts
 spilled registers on the stack and these kernels have no other use of it, so stack bytes are spills.
@@ -17,10 +17,10 @@ from pathlib import Path
 
 import msgspec
 
-from . import invariant_matmul, invariant_reduce, noise, norm_modulate, sampler_step
+from . import attention_kernel, invariant_matmul, invariant_reduce, noise, norm_modulate, sampler_step
 from .launch import INTERPRETED, Build, triton
 
-OPERATIONS = (invariant_matmul, invariant_reduce, noise, norm_modulate, sampler_step)
+OPERATIONS = (attention_kernel, invariant_matmul, invariant_reduce, noise, norm_modulate, sampler_step)
 TARGETS = (80, 90, 100, 120)
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
@@ -39,17 +39,22 @@ class Built(msgspec.Struct, frozen=True):
     approximated: int
 
 
-def all_builds() -> list[Build]:
-    return [build for module in OPERATIONS for build in module.builds()]
+def all_builds(names: Sequence[str] = ()) -> list[Build]:
+    """Of these files, or of all."""
+    return [build for module in OPERATIONS for build in module.builds() if not names or _name(build) in names]
 
 
-def build_all(targets: Sequence[int] = TARGETS) -> Iterator[Built]:
+def build_all(names: Sequence[str] = ()) -> Iterator[Built]:
     """Raises RuntimeError without Triton or under its interpreter, triton's own error where a kernel does not build."""
     if triton is None or INTERPRETED:
         raise RuntimeError("building needs triton, and TRITON_INTERPRET unset")
-    for build in all_builds():
-        for sm in targets:
+    for build in all_builds(names):
+        for sm in TARGETS:
             yield _built(build, sm)
+
+
+def _name(build: Build) -> str:
+    return str(build.kernel.__module__.rpartition(".")[2])
 
 
 def _built(build: Build, sm: int) -> Built:
@@ -66,7 +71,7 @@ def _built(build: Build, sm: int) -> Built:
     registers, stack = _usage(made.asm["cubin"])
     ptx = made.asm["ptx"]
     return Built(
-        build.kernel.__module__.rpartition(".")[2],
+        _name(build),
         build.label,
         sm,
         registers,
@@ -99,7 +104,7 @@ def main() -> None:
         print(
             f"{'kernel':24} {'built for':22} {'sm':>4} {'registers':>9} {'spilled B':>9} {'shared B':>9} {'warps':>5}"
         )
-    for one in build_all():
+    for one in build_all([word for word in sys.argv[1:] if word != "--json"]):
         built.append(one)
         if not as_json:
             print(

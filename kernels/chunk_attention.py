@@ -1,0 +1,162 @@
+"""Attention of a chunk over [sink, window, itself]: a past read where it lies in a slab pool, rows of any age at once.
+
+    slab [entries, 2, S tokens, G, D]    2: keys, values; an entry is one chunk of one session
+    row b reads slab[entries[b, 0]], slab[entries[b, 1]], ..  oldest first, lengths[b, j] tokens each; then itself
+    out = softmax(q k^T / sqrt(D)) v     over all of them; length 0: no entry; a row that sees nothing gets zeros
+
+Keys kept plain are rotated when read, by their place in the window (j-th entry, token t: place j * S + t). int8 and fp8
+(e4m3) entries have a scale a head: key = stored * scale. Softmax and sums are float32; nothing is gathered or copied.
+Rows never meet: a row's bits do not depend on the batch. Moved: q, out, and each row's own past, 2 * S_b * G * D
+values; FLOP: 4 * T * S_b * H * D of every row b, S_b = what it sees; masked entries cost nothing.
+Sources: FlashAttention-2 (2307.08691); paged KV (2309.06180); sink and window: StreamingLLM (2309.17453).
+
+Legend: B rows, T tokens of a chunk, S of an entry, H query heads, G heads of keys (H = G x n), D width, E entries a row
+may see, P = D / 2 pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from . import attention_kernel
+from .door import FLOATS, expect, expect_floats, expect_shape
+from .launch import Backend, Choice, choice, runs_triton
+
+FP8 = torch.float8_e4m3fn
+_SCORES = 16 * 2**20  # scores the reference holds at once
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What rows see before themselves. `entries_BE`, `lengths_BE` int32; see the module's docstring.
+
+    `turn`: cos and sin [E * S, P] for keys kept plain. `scales_E2G` float32 [entries, 2, G] for int8 and fp8 slabs.
+    """
+
+    slab_E2SGD: Tensor
+    entries_BE: Tensor
+    lengths_BE: Tensor
+    turn: tuple[Tensor, Tensor] | None = None
+    scales_E2G: Tensor | None = None
+
+
+def chunk_attention(
+    q_BTHD: Tensor, past: Past | None, own: tuple[Tensor, Tensor] | None, *, backend: Backend | None = None
+) -> Tensor:
+    """[B, T, H, D]. `own`: keys and values [B, T', G, D] of the chunk itself, rotated. Raises BadInput."""
+    _check(q_BTHD, past, own)
+    if runs_triton(backend, choose(q_BTHD), q_BTHD.device):
+        tensors = None if past is None else (past.slab_E2SGD, past.entries_BE, past.lengths_BE)
+        turn, scales = (None, None) if past is None else (past.turn, past.scales_E2G)
+        return attention_kernel.launched(q_BTHD, tensors, turn, scales, own)
+    rows = [_reference(q, *_seen(q, row, past, own)) for row, q in enumerate(q_BTHD)]
+    return torch.stack(rows) if rows else torch.empty_like(q_BTHD)
+
+
+def choose(q_BTHD: Tensor) -> Choice:
+    """Triton on a GPU for the head widths its tiles have."""
+    width = q_BTHD.shape[-1]
+    return choice(q_BTHD.device, [(not 16 <= width <= 256, f"head width {width} is outside 16..256")])
+
+
+# ---- reference: plain products beat the fused kernel on a CPU in bfloat16 ----
+
+
+def _seen(q_THD: Tensor, row: int, past: Past | None, own: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
+    """All keys and values of one row [tokens, G, D]."""
+    keys, values = ([own[0][row]], [own[1][row]]) if own is not None else ([], [])
+    if past is not None:
+        tokens = past.slab_E2SGD.shape[2]
+        pairs = zip(past.entries_BE[row].tolist(), past.lengths_BE[row].tolist(), strict=True)
+        seen = [(j, entry, length) for j, (entry, length) in enumerate(pairs) if length]
+        kept = [_kept(past, entry, length) for _, entry, length in seen]
+        if past.turn is not None:
+            cos, sin = past.turn
+            spans = [slice(j * tokens, j * tokens + length) for j, _, length in seen]
+            kept = [(turned(k, cos[span], sin[span]), v) for (k, v), span in zip(kept, spans, strict=True)]
+        keys, values = [k for k, _ in kept] + keys, [v for _, v in kept] + values
+    if not keys:
+        return q_THD[:0], q_THD[:0]
+    return torch.cat([k.to(q_THD.dtype) for k in keys]), torch.cat([v.to(q_THD.dtype) for v in values])
+
+
+def _kept(past: Past, entry: int, length: int) -> tuple[Tensor, Tensor]:
+    k, v = past.slab_E2SGD[entry, :, :length]
+    if past.scales_E2G is None:
+        return k, v
+    k_scale, v_scale = past.scales_E2G[entry, :, :, None]
+    return k.float() * k_scale, v.float() * v_scale
+
+
+def turned(x_TGD: Tensor, cos_TP: Tensor, sin_TP: Tensor) -> Tensor:
+    """Adjacent pairs (a, b) of the last axis to (a cos - b sin, a sin + b cos), in float32; same dtype out."""
+    a, b = x_TGD.float().reshape(*x_TGD.shape[:-1], -1, 2).unbind(-1)
+    cos, sin = cos_TP[:, None], sin_TP[:, None]
+    return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2).to(x_TGD.dtype)
+
+
+def _reference(q_THD: Tensor, k_SGD: Tensor, v_SGD: Tensor) -> Tensor:
+    """One row, queries in parts that keep the scores small."""
+    tokens, heads, width = q_THD.shape
+    seen, groups, _ = k_SGD.shape
+    if not seen:
+        return torch.zeros_like(q_THD)
+    q = (q_THD * width**-0.5).transpose(0, 1).reshape(groups, -1, width)  # heads of a group one after the other
+    k, v = k_SGD.permute(1, 2, 0), v_SGD.transpose(0, 1)
+    step = max(1, _SCORES // (groups * seen))
+    parts = [torch.softmax(part @ k, -1) @ v for part in torch.split(q, step, 1)]
+    return torch.cat(parts, 1).reshape(heads, tokens, width).transpose(0, 1)
+
+
+# ---- the door ----
+
+
+def _check(q: Tensor, past: Past | None, own: tuple[Tensor, Tensor] | None) -> None:
+    expect_shape("q", q, (None, None, None, None))
+    expect_floats(("q", q))
+    rows, _, heads, width = q.shape
+    expect(width % 2 == 0, f"head width {width} is odd")
+    expect(past is not None or own is not None, "nothing to attend to: neither past nor own")
+    groups = 1
+    if own is not None:
+        groups = own[0].shape[2] if own[0].ndim == 4 else 1
+        for name, tensor in (("own keys", own[0]), ("own values", own[1])):
+            expect_shape(name, tensor, (rows, own[0].shape[1], groups, width))
+            expect(tensor.dtype == q.dtype, f"{name} are {tensor.dtype}, q is {q.dtype}")
+        expect_floats(("q", q), ("own keys", own[0]), ("own values", own[1]))
+    if past is not None:
+        _check_past(q, past, groups if own is not None else None)
+        groups = past.slab_E2SGD.shape[3]
+    expect(heads % groups == 0, f"{heads} query heads do not split over {groups} heads of keys")
+
+
+def _check_past(q: Tensor, past: Past, groups: int | None) -> None:
+    slab = past.slab_E2SGD
+    rows, width = q.shape[0], q.shape[3]
+    expect_shape("slab", slab, (None, 2, None, groups, width))
+    expect(slab.stride(4) == 1 or width == 1, f"slab has strides {slab.stride()}, the last not 1")
+    small = slab.dtype in (torch.int8, FP8)
+    expect(small or slab.dtype in FLOATS, f"slab is {slab.dtype}, wanted int8, {FP8} or one of {FLOATS}")
+    expect(small or slab.dtype == q.dtype, f"slab is {slab.dtype}, q is {q.dtype}")
+    expect(small == (past.scales_E2G is not None), f"a {slab.dtype} slab {'needs' if small else 'takes no'} scales")
+    if past.scales_E2G is not None:
+        expect_shape("scales", past.scales_E2G, (slab.shape[0], 2, slab.shape[3]))
+        expect(past.scales_E2G.dtype is torch.float32, f"scales are {past.scales_E2G.dtype}, wanted torch.float32")
+    expect_shape("entries", past.entries_BE, (rows, None))
+    expect_shape("lengths", past.lengths_BE, (rows, past.entries_BE.shape[1]))
+    for name, table in (("entries", past.entries_BE), ("lengths", past.lengths_BE)):
+        expect(table.dtype is torch.int32, f"{name} are {table.dtype}, wanted torch.int32")
+    if past.turn is not None:
+        places = past.entries_BE.shape[1] * slab.shape[2]
+        for name, tensor in zip(("cos", "sin"), past.turn, strict=True):
+            expect_shape(name, tensor, (places, width // 2))
+            expect(tensor.dtype is torch.float32, f"{name} is {tensor.dtype}, wanted torch.float32")
+    if slab.device.type == "cpu":  # elsewhere reading the table would wait for the device
+        last = int(past.lengths_BE.max()) if past.lengths_BE.numel() else 0
+        expect(last <= slab.shape[2], f"a length is {last}, an entry has {slab.shape[2]} tokens")
+        used = past.entries_BE[past.lengths_BE > 0]
+        fits = not used.numel() or (int(used.min()) >= 0 and int(used.max()) < slab.shape[0])
+        expect(fits, f"an entry is outside 0..{slab.shape[0] - 1}")
