@@ -33,6 +33,7 @@ from ..sessions.streams import Streams
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
 JOURNAL_KEEP_S = 7 * 24 * 3600
+SPARE_AFTER_S = 30.0
 
 
 class UserFault(Exception):
@@ -66,7 +67,8 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     console = Console(stderr=True)
     choice, asleep = _choice(spec), _empty(spec.data_dir / "asleep")
     engine_spec = EngineSpec(slots=spec.slots)
-    serving = Serving((spec.card,), choice, spec.toy, engine_spec, asleep, spec.checkpoint, _cache_dir() / "prices")
+    prices = _cache_dir() / "prices"
+    serving = Serving((spec.card,), choice, spec.toy, engine_spec, asleep, spec.checkpoint, prices, SPARE_AFTER_S)
     clock = SystemClock()
     engine = Workers(tuple(RemoteEngine(serving, clock) for _ in range(spec.workers)))
     async with AsyncExitStack() as stack:

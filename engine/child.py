@@ -40,13 +40,12 @@ class Child:
         assert self._process is not None, "the child is started"
         return self._process.pid
 
-    async def start(self, boot: link.Boot) -> None:
-        """Run the command with its end of the pair as last argument and boot it."""
+    async def start(self) -> None:
+        """Run the command with its end of the pair as last argument; it loads what every worker needs and waits."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = _spawn([*self._command, str(theirs.fileno())], theirs.fileno())
         self._link = await link.edge_end(ours, self._take, self.ended.set)
-        self._link.send(boot)
 
     def send(self, message: link.ToWorker) -> None:
         if self._link is not None:
@@ -95,6 +94,55 @@ class Child:
         if self._early is None:
             self._early = sign
         return pulse.hangs(silence, self._early, sign)
+
+
+class Reserve:
+    """Where the next worker comes from. `after`: seconds of service after which it is started, up to its first message,
+    so that whoever takes over has loaded the program already; None = only when it is needed.
+    """
+
+    def __init__(self, make: Callable[[], Child], after: float | None) -> None:
+        self._make, self._after = make, after
+        self._timer: asyncio.TimerHandle | None = None
+        self._spare: asyncio.Task[Child] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """A spare process has been started."""
+        return self._spare is not None and self._spare.done()
+
+    def prepare(self) -> None:
+        """The present worker serves."""
+        if self._after is not None and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._after, self._recruit)
+
+    async def next(self) -> Child:
+        """A started child that waits for its `Boot`."""
+        spare = await self._taken()
+        if spare is not None and spare.ended.is_set():
+            await spare.end()
+            spare = None
+        return spare or await self._start()
+
+    async def end(self) -> None:
+        spare = await self._taken()
+        if spare is not None:
+            await spare.end()
+
+    def _recruit(self) -> None:
+        self._spare = asyncio.get_running_loop().create_task(self._start())
+
+    async def _taken(self) -> Child | None:
+        """The spare, if there is one; none will be started until somebody serves again."""
+        if self._timer is not None:
+            self._timer.cancel()
+        spare, self._spare, self._timer = self._spare, None, None
+        return None if spare is None else await spare
+
+    async def _start(self) -> Child:
+        child = self._make()
+        await child.start()
+        return child
 
 
 def _spawn(command: list[str], descriptor: int) -> "subprocess.Popen[bytes]":

@@ -22,7 +22,7 @@ from ..clock import Clock
 from ..models.contract.recipe import RuntimeChoice
 from ..models.toy.card import ToySpec
 from . import api, link
-from .child import COMMAND, Child
+from .child import COMMAND, Child, Reserve
 from .held import Held
 from .spec import EngineSpec
 from .trail import Trail
@@ -47,7 +47,8 @@ class Serving:
     """What one worker serves. `disk`: an empty folder for the worlds of sleepers.
 
     `checkpoint`: a folder of published weights, None = the card's own. `prices`: where what steps cost is kept from one
-    start to the next, None = nowhere.
+    start to the next, None = nowhere. `spare_after`: seconds of service after which a second process is started that
+    loads the program and no card, to take over when the worker ends; None = none.
     """
 
     cards: tuple[str, ...]
@@ -57,13 +58,14 @@ class Serving:
     disk: Path | None = None
     checkpoint: Path | None = None
     prices: Path | None = None
+    spare_after: float | None = None
 
 
 class RemoteEngine:
     """Implements `api.Door`. Make it and call everything on one event loop."""
 
     def __init__(self, serving: Serving, clock: Clock, command: tuple[str, ...] = COMMAND) -> None:
-        self._clock, self._command = clock, command
+        self._clock = clock
         self._folder = _folder()
         self._boot = link.Boot(
             serving.cards,
@@ -83,6 +85,7 @@ class RemoteEngine:
         self._trail = Trail()
         self._broken: WorkerFailed | None = None
         self._child: Child | None = None
+        self._reserve = Reserve(lambda: Child(clock, self._take, command), serving.spare_after)
         self._living: asyncio.Task[None] | None = None
         self._first = asyncio.Event()
         self._reviving = False
@@ -160,6 +163,7 @@ class RemoteEngine:
             await asyncio.wait([self._living])
         if self._child is not None:
             await self._child.stop()
+        await self._reserve.end()
         self._fail_answers("closing")
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -168,8 +172,8 @@ class RemoteEngine:
     async def _live(self) -> None:
         """Keep one worker alive for ever; give up only when the first one cannot serve."""
         while True:
-            child = self._child = Child(self._clock, self._take, self._command)
-            await child.start(self._boot)
+            child = self._child = await self._reserve.next()
+            child.send(self._boot)
             await child.watch()
             await child.end()
             served, warm = self._first.is_set(), self._beat.ready
@@ -249,6 +253,7 @@ class RemoteEngine:
             return
         self._broken = None
         self._first.set()
+        self._reserve.prepare()
         if self._reviving and self._child is not None:
             self._revive_all(self._child)
 

@@ -1,0 +1,193 @@
+"""`worldroom bench recovery`: the worker is killed under full rooms; how long until every picture moves again.
+
+    kill -9 -> found dead -> next worker warm -> worlds made again from checkpoint and journal -> next frame
+
+One edge in this process without a network, so the figures are the engine's: rooms, journal, worker process, encoder.
+"""
+
+import asyncio
+import os
+import signal
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ..clients.python.latency import Spread, spread
+from ..clock import SystemClock
+from .errors import fail
+from .output import print_object, report_table
+
+PATIENCE_S = 60.0
+LOOK_S = 0.002
+
+
+class RecoveryReport(msgspec.Struct, frozen=True):
+    """Milliseconds from the kill. `chunks_lost`, `doubled`: gaps
+    and repetitions in the journals' finished chunks. `faults`: sessions that were told that they are lost.
+    """
+
+    card: str
+    sessions: int
+    kills: int
+    spare: bool
+    found_dead_ms: Spread
+    warm_ms: Spread
+    next_frame_ms: Spread
+    chunks_journaled: int
+    chunks_lost: int
+    doubled: int
+    events_dropped: int
+    faults: int
+
+
+@dataclass(slots=True)
+class Viewer:
+    """Keeps when frames came, and complaints."""
+
+    frames: list[float] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    session: str = ""
+
+    def send(self, message: Any) -> None:
+        from ..sessions.messages import Problem, Welcome
+
+        match message:
+            case Welcome():
+                self.session = message.session
+            case Problem():
+                self.problems.append(message.code)
+            case _:
+                pass
+
+    def frame(self, frame: Any, hold_us: int) -> None:
+        self.frames.append(asyncio.get_running_loop().time())
+
+
+def bench_recovery(
+    card: Annotated[str, typer.Argument(help="The card of every room.")] = "drive",
+    sessions: Annotated[int, typer.Option(min=1, max=64, help="Rooms; as many as are admitted.")] = 8,
+    kills: Annotated[int, typer.Option(min=1, max=50, help="How often the worker is killed.")] = 3,
+    play: Annotated[float, typer.Option(min=0.5, help="Seconds of play before each kill.")] = 5.0,
+    background: Annotated[
+        bool, typer.Option(help="Rooms of background class, of which a device takes more than it can show in time.")
+    ] = False,
+    spare: Annotated[bool, typer.Option(help="Keep a process that waits to take over, as the server does.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """kill -9 of the worker under full rooms: time to the next frame, and what the journals lost."""
+    from ..engine.remote import WorkerFailed
+
+    try:
+        report = asyncio.run(measure(card, sessions, kills, play, background, spare))
+    except WorkerFailed as failed:
+        raise fail(str(failed)) from None
+    if as_json:
+        print_object(report)
+    else:
+        report_table(f"worker of {report.sessions} sessions killed {report.kills} times", report)
+
+
+async def measure(card: str, sessions: int, kills: int, play: float, background: bool, spare: bool) -> RecoveryReport:
+    """Raises `WorkerFailed`, or `TimeoutError` when a session never shows a frame again."""
+    from ..engine.api import LatencyClass
+    from ..engine.remote import RemoteEngine, Serving
+    from ..engine.spec import EngineSpec
+    from ..models.toy.card import ToySpec
+    from ..sessions.events import ChunkDone
+    from ..sessions.journal import Journal
+    from ..sessions.rooms import Rooms, RoomsSpec
+
+    clock = SystemClock()
+    folder = tempfile.TemporaryDirectory(prefix="worldroom-prices-")
+    serving = Serving(
+        (card,),
+        None,
+        ToySpec(),
+        EngineSpec(slots=sessions),
+        prices=Path(folder.name),
+        spare_after=0.5 if spare else None,
+    )
+    door = RemoteEngine(serving, clock)
+    await door.start()
+    journal = Journal(clock)
+    latency_class = LatencyClass.BACKGROUND if background else LatencyClass.INTERACTIVE
+    rooms = Rooms(door, journal, clock, RoomsSpec(card=card, latency_class=latency_class))
+    try:
+        viewers = await _seat(rooms, sessions)
+        dead, warm, next_frame = [], [], []
+        for _ in range(kills):
+            await asyncio.sleep(play)
+            found, ready, frames = await _kill(door, viewers)
+            dead.append(found)
+            warm.append(ready)
+            next_frame += frames
+        await asyncio.sleep(play)
+        done = [
+            [event.chunk for event in journal.buffered(viewer.session) if isinstance(event, ChunkDone)]
+            for viewer in viewers
+        ]
+        return RecoveryReport(
+            card=card,
+            sessions=len(viewers),
+            kills=kills,
+            spare=spare,
+            found_dead_ms=spread([seconds * 1e3 for seconds in dead]),
+            warm_ms=spread([seconds * 1e3 for seconds in warm]),
+            next_frame_ms=spread([seconds * 1e3 for seconds in next_frame]),
+            chunks_journaled=sum(len(chunks) for chunks in done),
+            chunks_lost=sum(len(set(range(max(chunks) + 1)) - set(chunks)) for chunks in done),
+            doubled=sum(len(chunks) - len(set(chunks)) for chunks in done),
+            events_dropped=journal.counters().dropped,
+            faults=sum(len(viewer.problems) for viewer in viewers),
+        )
+    finally:
+        await rooms.close()
+        await door.close()
+        await journal.close()
+        folder.cleanup()
+
+
+async def _seat(rooms: Any, sessions: int) -> list[Viewer]:
+    """One driver a room, until no more are admitted; each holds a key of its own."""
+    from ..engine.api import Refused
+    from ..sessions.messages import Input, KeyEdge
+
+    viewers: list[Viewer] = []
+    for number in range(sessions):
+        viewer = Viewer()
+        member = await rooms.join(f"room{number}", viewer, None, None)
+        if isinstance(member, Refused):
+            break
+        key = ("ArrowUp", "ArrowLeft", "ArrowRight")[number % 3]
+        member.receive(Input(seq=1, held=(key,), edges=(KeyEdge(seq=1, key=key, down=True),)))
+        viewers.append(viewer)
+        await asyncio.sleep(0.037)
+    if not viewers:
+        raise fail("not a single session was admitted")
+    return viewers
+
+
+async def _kill(door: Any, viewers: list[Viewer]) -> tuple[float, float, list[float]]:
+    """Seconds to a death certificate, to a warm worker, and to each session's next frame."""
+    deaths, began = door.deaths, asyncio.get_running_loop().time()
+    os.kill(door.pid, signal.SIGKILL)
+    found = await _until(lambda: door.deaths > deaths)
+    seen = [len(viewer.frames) for viewer in viewers]
+    ready = await _until(lambda: door.ready)
+    await _until(lambda: all(len(viewer.frames) > before for viewer, before in zip(viewers, seen, strict=True)))
+    frames = [viewer.frames[before] - began for viewer, before in zip(viewers, seen, strict=True)]
+    return found - began, ready - began, frames
+
+
+async def _until(condition: Callable[[], bool]) -> float:
+    """The loop's time when it holds; raises `TimeoutError`."""
+    for _ in range(int(PATIENCE_S / LOOK_S)):
+        if condition():
+            return asyncio.get_running_loop().time()
+        await asyncio.sleep(LOOK_S)
+    raise TimeoutError(f"not so within {PATIENCE_S:g} s")

@@ -1,0 +1,43 @@
+"""The worker is killed under eight rooms: every world goes on, no chunk is lost or made twice; a spare takes over."""
+
+import os
+import signal
+
+import psutil
+from worldroom.cli.bench_recovery import measure
+from worldroom.clock import SystemClock
+from worldroom.engine.remote import RemoteEngine, Serving
+from worldroom.engine.spec import EngineSpec
+from worldroom.models.toy.card import ToySpec
+from worldroom.tests.fake_engine import until as within
+
+
+async def test_eight_rooms_go_on_when_their_worker_is_killed() -> None:
+    report = await measure("toy", sessions=8, kills=1, play=1.0, background=True, spare=False)
+    assert report.sessions == 8
+    assert report.next_frame_ms.count == 8
+    assert report.chunks_journaled >= 8
+    assert (report.chunks_lost, report.doubled, report.events_dropped, report.faults) == (0, 0, 0, 0)
+
+
+async def test_a_spare_that_waits_takes_over_and_none_is_left_behind() -> None:
+    serving = Serving(("toy",), None, ToySpec(), EngineSpec(), spare_after=0.0)
+    door = RemoteEngine(serving, SystemClock())
+    await door.start()
+    await within(lambda: door._reserve.waits, within=100)
+    assert door._reserve._spare is not None
+    spare = door._reserve._spare.result().pid
+    os.kill(door.pid, signal.SIGKILL)
+    await within(lambda: door.ready and door.deaths == 1, within=100)
+    assert door.pid == spare
+    await within(lambda: door._reserve.waits, within=100)
+    assert door._reserve._spare is not None
+    pids = [door.pid, door._reserve._spare.result().pid]
+
+    os.kill(pids[1], signal.SIGKILL)  # a spare that died is no spare
+    await within(door._reserve._spare.result().ended.is_set, within=100)
+    os.kill(pids[0], signal.SIGKILL)
+    await within(lambda: door.ready and door.deaths == 2, within=100)
+    assert door.pid not in pids
+    await door.close()
+    assert not any(psutil.pid_exists(pid) for pid in (*pids, door.pid))
