@@ -108,8 +108,7 @@ def measure(loaded: LoadedCard, chunks: int, seed: int) -> ModelReport:
             session.advance(result)
         whole.append(total)
         frames += len(session.outcomes[-1].frames_FHWC) if len(session.outcomes) > 1 else 0
-    member = catalog.family(loaded.card.name)
-    account = member[0].account(member[1]) if member else None
+    account = catalog.account(loaded.card.name)
     cache = loaded.card.cache.bytes_per_session if loaded.card.cache else 0
     fps = frames / (sum(whole[1:]) / 1000)
     return ModelReport(

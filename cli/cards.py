@@ -80,7 +80,12 @@ def list_cards(as_json: JsonFlag = False) -> None:
 @app.command("show")
 def show(name: Annotated[str, typer.Argument(help="Name of the card.")], as_json: JsonFlag = False) -> None:
     """Show one card: components, recipe, cost per session."""
-    row = _row(name)
+    from ..models.weights import WeightsError
+
+    try:
+        row = _row(name, counted=True)
+    except WeightsError as error:
+        raise fail(str(error)) from None
     if as_json:
         print_object(row)
         return
@@ -155,7 +160,8 @@ class CheckReport(msgspec.Struct, frozen=True):
     ok: bool
 
 
-def _row(name: str) -> CardRow:
+def _row(name: str, counted: bool = False) -> CardRow:
+    """`counted`: also what may have to be run to be counted."""
     from ..models import catalog
 
     try:
@@ -163,15 +169,14 @@ def _row(name: str) -> CardRow:
     except catalog.UnknownCard as error:
         raise fail(str(error)) from None
     frame, recipe = card.frame, card.recipe
-    member = catalog.family(name)
-    account = member[0].account(member[1]) if member else None
+    account = catalog.account(name) if counted else None
     cache = card.cache.bytes_per_session if card.cache else 0
     return CardRow(
         name=card.name,
         version=card.version,
         title=card.title,
         family=card.family,
-        parameters=sum(component.parameters for component in card.components),
+        parameters=sum(p.parameters for p in (account.parts if account else card.components)),
         cache_bytes_per_session=cache,
         frame=f"{frame.width}x{frame.height} shown at {frame.width * frame.scale}x{frame.height * frame.scale}",
         fps=frame.fps,

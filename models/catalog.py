@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .anyflow.family import FAMILY as ANYFLOW
+from .contract.account import Account
 from .contract.card import ModelCard
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
@@ -43,6 +44,7 @@ class _Entry:
     card: Callable[[ToySpec], ModelCard]
     load: Callable[[ModelCard, RuntimeChoice | None, ToySpec], LoadedCard]
     trials: Callable[[], tuple[Trial, ...]]
+    account: Callable[[], Account | None]
 
 
 def _load_toy(made: ModelCard, choice: RuntimeChoice | None, toy: ToySpec) -> LoadedCard:
@@ -62,9 +64,15 @@ def _drive_trials() -> tuple[Trial, ...]:
     return drive_trials()
 
 
+def _drive_account() -> Account:
+    from .drive.account import account
+
+    return account()
+
+
 _CARDS: Mapping[str, _Entry] = {
-    "toy": _Entry(toy_card, _load_toy, toy_trials),
-    "drive": _Entry(lambda _toy: drive_card(), _load_drive, _drive_trials),
+    "toy": _Entry(toy_card, _load_toy, toy_trials, lambda: None),
+    "drive": _Entry(lambda _toy: drive_card(), _load_drive, _drive_trials, _drive_account),
 }
 _FAMILIES: tuple[Family, ...] = (WAN, ANYFLOW, MATRIX_GAME, WAYPOINT)
 _FAMILY_OF: Mapping[str, tuple[Family, ModelCard]] = {
@@ -89,6 +97,17 @@ def trials(name: str) -> tuple[Trial, ...]:
         return _CARDS[name].trials()
     owner, made = _member(name)
     return owner.trials(made)
+
+
+def account(name: str) -> Account | None:
+    """Bytes and FLOPs of a card, None for one without weights; raises `UnknownCard` or `WeightsError`.
+
+    A card that carries its weights is counted by running it.
+    """
+    if name in _CARDS:
+        return _CARDS[name].account()
+    owner, made = _member(name)
+    return owner.account(made)
 
 
 def card(name: str, toy: ToySpec | None = None) -> ModelCard:

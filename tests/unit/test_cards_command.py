@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from typer.testing import CliRunner
 from worldroom.cli.main import app
+from worldroom.models import catalog
 from worldroom.models.checkpoints.export import export_component
+from worldroom.models.drive.card import WEIGHTS
 from worldroom.models.matrix_game.card import matrix_game_card, tiny
 from worldroom.models.matrix_game.load import drawn, load
 from worldroom.models.matrix_game.weights import manifest
@@ -87,3 +90,17 @@ def test_bench_model_reports_every_step_of_a_chunk() -> None:
         "decode": 1.0,
     }
     assert report["fps"] > 0 and report["chunks"] == 3 and report["device"] == "cpu"
+
+
+def test_drive_is_counted_on_its_own_networks() -> None:
+    code, out = run("cards", "show", "drive", "--json")
+    row = json.loads(out)
+    weights = catalog.card("drive").components
+    files = sum((WEIGHTS / part.file).stat().st_size for part in weights)
+    assert code == 0
+    assert 0.9 * files < row["weight_bytes"] < 2.5 * files, "16-bit files, 32-bit or 16-bit in memory"
+    assert row["session_bytes"] > row["cache_bytes_per_session"] > 0
+    with safe_open(WEIGHTS / "transformer.safetensors", framework="pt") as file:
+        matrices = [file.get_slice(key).get_shape() for key in file.keys()]  # noqa: SIM118
+    once = sum(2 * shape[0] * shape[1] for shape in matrices if len(shape) == 2)
+    assert row["flop_per_chunk"] > once, "every matrix multiplies at least one token"

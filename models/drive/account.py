@@ -1,0 +1,82 @@
+"""Bytes and FLOPs of the drive card, counted on the networks themselves: two chunks are made and every operation seen.
+
+Nothing is written down here, so other networks of other sizes are counted as they are. A multiply and an add are two
+FLOPs; matrix products, convolutions and attention count, additions and norms do not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from safetensors import safe_open
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from ..contract.account import Account, Part, StepCost
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import Precision
+from ..parity.session import ChunkInput, Session
+from ..shared import serial
+from .card import WEIGHTS
+from .load import load_drive
+
+
+class _Widest(TorchDispatchMode):
+    """Bytes of the largest input and output of one operation."""
+
+    bytes = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        tensors = [*(a for a in args if isinstance(a, Tensor)), *([made] if isinstance(made, Tensor) else [])]
+        self.bytes = max(self.bytes, sum(tensor.nbytes for tensor in tensors))
+        return made
+
+
+def account() -> Account:
+    """At the recipe's default choice on this machine; raises `WeightsError`."""
+    loaded = load_drive(WEIGHTS, None)
+    loaded.runtime.allocate(1)
+    card, frame = loaded.card, loaded.card.frame
+    inputs = [ChunkInput((0.0,) * len(card.controls), (0.0, 0.0), card.suggestions[0])] * 2
+    session = Session(loaded, 0, 0, inputs, loaded.runtime.encode_prompt)
+    passes: Counter[str] = Counter()
+    flop: dict[str, int] = {}
+    widest = _Widest()
+    while not session.finished:
+        session.begin()
+        while (plan := session.plan) is not None:
+            view, counter = session.view(), FlopCounterMode(display=False)
+            with counter, widest:
+                (result,) = loaded.runtime.execute(plan.kind, [plan.row], [view])
+            if session.outcomes:
+                passes[plan.kind] += 1
+                flop[plan.kind] = counter.get_total_flops()
+            session.advance(result)
+    return Account(
+        parts=_parts(loaded),
+        steps=tuple(StepCost(kind, flop[kind], passes[kind]) for kind in flop),
+        kv_bytes=card.cache.bytes_per_session if card.cache else 0,
+        decoder_bytes=0,
+        carry_bytes=len(serial.dumps(session.carry)),
+        activation_bytes=widest.bytes,
+        chunk_seconds=frame.per_chunk / frame.fps,
+    )
+
+
+def _parts(loaded: LoadedCard) -> tuple[Part, ...]:
+    """Floating numbers in the precision they are served in, integers as they lie in the files."""
+    width = 2 if loaded.choice.precision is Precision.BF16 else 4
+    counted = []
+    for component in loaded.card.components:
+        with safe_open(WEIGHTS / component.file, framework="pt") as file:
+            tensors = [file.get_tensor(key) for key in file.keys()]  # noqa: SIM118 - not a mapping
+        elements = sum(tensor.numel() for tensor in tensors)
+        resident = sum(t.numel() * (width if t.is_floating_point() else t.element_size()) for t in tensors)
+        counted.append(Part(component.name, elements, resident / elements))
+    return tuple(counted)
