@@ -9,7 +9,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import typer
 
 from .. import __version__
-from . import bench, cards, join, parity, rollout, serve, top, train
+from . import bench, cards, join, parity, replay, rollout, serve, top, train
 
 app = typer.Typer(
     name="worldroom",
@@ -25,6 +25,7 @@ app.command("train")(train.train)
 app.command("parity")(parity.parity)
 app.add_typer(bench.app, name="bench")
 app.command("join")(join.join)
+app.command("replay")(replay.replay)
 app.command("top")(top.top)
 app.command("rollout")(rollout.rollout)
 

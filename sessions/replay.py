@@ -5,8 +5,9 @@ replay(): Script -> Replayed        the same chunks in a new session, chunk by c
 """
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Callable, Mapping
 from dataclasses import dataclass
 
 from ..engine import api
@@ -14,6 +15,7 @@ from . import events
 
 ENCODED_KEPT = 16
 """Embeddings that are taken as still held by the engine; it holds 32 per session."""
+LAST_FRAMES_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,13 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     return Script(opened, texts, epochs)
 
 
-async def replay(door: api.Door, script: Script, session: str) -> Replayed:
-    """Play a script in a new session of that name, as background work; raises `ReplayError` when it cannot."""
+async def replay(
+    door: api.Door, script: Script, session: str, show: Callable[[api.Frame], None] | None = None
+) -> Replayed:
+    """Play a script in a new session of that name, as background work; raises `ReplayError` when it cannot.
+
+    `show` gets the frames as they were encoded this time.
+    """
     inbox: asyncio.Queue[api.Event] = asyncio.Queue()
     opened = script.opened
     answer = await door.open(
@@ -120,7 +127,7 @@ async def replay(door: api.Door, script: Script, session: str) -> Replayed:
                 f"recorded with weights '{opened.weights}', {opened.steps} steps, {opened.precision}; this server has "
                 f"'{answer.weights}', {answer.steps} steps, {answer.precision}"
             )
-        return await _Player(door, session, script, inbox).play()
+        return await _Player(door, session, script, inbox, show).play()
     finally:
         door.post(api.Close(session=session))
 
@@ -128,11 +135,19 @@ async def replay(door: api.Door, script: Script, session: str) -> Replayed:
 class _Player:
     """One replay: posts what the journal says and waits for what the engine says."""
 
-    def __init__(self, door: api.Door, session: str, script: Script, inbox: "asyncio.Queue[api.Event]") -> None:
+    def __init__(
+        self,
+        door: api.Door,
+        session: str,
+        script: Script,
+        inbox: "asyncio.Queue[api.Event]",
+        show: Callable[[api.Frame], None] | None,
+    ) -> None:
         self._door = door
         self._session = session
         self._script = script
         self._inbox = inbox
+        self._show = show
         self._due: int | None = None
         self._encoded: deque[str] = deque(maxlen=ENCODED_KEPT)
         self._version = 0
@@ -150,6 +165,7 @@ class _Player:
                 chunks += 1
                 if digest != recorded.digest:
                     mismatches.append(Mismatch(epoch.epoch, recorded.chunk, recorded.digest, digest))
+        await self._last_frames()
         return Replayed(chunks, tuple(mismatches))
 
     async def _chunk(self, recorded: CommittedChunk) -> str:
@@ -181,8 +197,18 @@ class _Player:
                     raise ReplayError("this server's text encoder differs: a prompt has another key here")
                 return
 
+    async def _last_frames(self) -> None:
+        """Those of the last chunks are still to come."""
+        if self._show is None:
+            return
+        with contextlib.suppress(TimeoutError):
+            while True:
+                await asyncio.wait_for(self._event(), LAST_FRAMES_S)
+
     async def _event(self) -> api.Event:
         event = await self._inbox.get()
+        if isinstance(event, api.Frame) and self._show is not None:
+            self._show(event)
         if isinstance(event, api.Fault):
             raise ReplayError(f"the engine failed during replay: {event.code}: {event.detail}")
         if isinstance(event, api.ChunkDue):

@@ -5,6 +5,7 @@ script call: it skips what the stream already has and stops at the first error, 
 """
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
 
@@ -12,7 +13,7 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from .events import JournalEvent
+from .events import JournalEvent, Opened
 from .spool import Entry
 
 PREFIX = "worldroom:session:"
@@ -35,6 +36,16 @@ return added
 
 class StreamError(OSError):
     """Redis did not take or give what was asked; the entries are still the caller's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A journaled session; `at`: when it was opened, Unix seconds."""
+
+    session: str
+    opened: Opened
+    at: float
+    events: int
 
 
 class Streams:
@@ -66,6 +77,25 @@ class Streams:
             if len(rows) < batch:
                 return
             last = f"({rows[-1][0].decode()}"
+
+    async def sessions(self) -> list[Listed]:
+        """Every journaled session, newest first. Raises `StreamError`."""
+        try:
+            keys = [key async for key in self._redis.scan_iter(match=f"{PREFIX}*", count=1000)]
+            listed = [await self._listed(key) for key in keys]
+        except (RedisError, OSError) as error:
+            raise StreamError(f"journal: Redis did not list its sessions: {error}") from error
+        return sorted((entry for entry in listed if entry is not None), key=lambda entry: -entry.at)
+
+    async def _listed(self, key: bytes) -> Listed | None:
+        """None for a stream that has lost its beginning."""
+        answer = await self._redis.xrange(key, count=1)
+        for _, fields in cast("list[tuple[bytes, dict[bytes, bytes]]]", answer):
+            opened = msgspec.json.decode(fields[b"event"], type=JournalEvent)
+            if isinstance(opened, Opened):
+                session = key.decode().removeprefix(PREFIX)
+                return Listed(session, opened, float(fields[b"at"]), int(await self._redis.xlen(key)))
+        return None
 
     async def close(self) -> None:
         await self._redis.aclose()

@@ -14,17 +14,17 @@ from rich.table import Table
 from ..python.measure import Observation, press_at_random
 from ..python.room import join
 
-SETTLE_S = 20.0
+SETTLE_S = 90.0
+"""Until the rings are full: packets kept for retransmission, steps kept for the trace."""
 EVERY_S = 2.0
 MIB = 1 << 20
 
 
 class ProcessMemory(msgspec.Struct, frozen=True):
-    """MiB resident. `first`, `last`: means of the first and the last tenth; `growth`: between them, in percent."""
+    """MiB resident. `tenths`: means of each tenth of the time; `growth`: from the first to the last, in percent."""
 
     process: str
-    first: float
-    last: float
+    tenths: tuple[float, ...]
     low: float
     high: float
     growth: float
@@ -69,10 +69,15 @@ async def measure_memory(base: str, pid: int, seconds: float, dice: random.Rando
 def course(process: str, samples: list[int]) -> ProcessMemory:
     """What became of a process in these samples (bytes, oldest first)."""
     tenth = max(1, len(samples) // 10)
-    first, last = mean(samples[:tenth]), mean(samples[-tenth:])
-    growth = 100 * (last - first) / first if first else 0.0
-    first, last, low, high = (round(figure / MIB, 2) for figure in (first, last, min(samples), max(samples)))
-    return ProcessMemory(process, first, last, low, high, round(growth, 2))
+    means = [mean(samples[at : at + tenth]) / MIB for at in range(0, tenth * min(10, len(samples)), tenth)]
+    growth = 100 * (means[-1] - means[0]) / means[0] if means[0] else 0.0
+    return ProcessMemory(
+        process,
+        tuple(round(figure, 2) for figure in means),
+        low=round(min(samples) / MIB, 2),
+        high=round(max(samples) / MIB, 2),
+        growth=round(growth, 2),
+    )
 
 
 def resident(edge: int) -> dict[str, int]:
@@ -106,6 +111,6 @@ def table(cell: MemoryCell) -> Table:
         view.add_column(heading, justify="right")
     for row in (cell.server, *cell.processes):
         wanted = "the journal's events" if row.process == "redis" else "-2 .. 2"
-        figures = (row.first, row.last, row.low, row.high, row.growth)
+        figures = (row.tenths[0], row.tenths[-1], row.low, row.high, row.growth)
         view.add_row(row.process, *(f"{figure:.2f}" for figure in figures), wanted)
     return view

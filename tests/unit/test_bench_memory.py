@@ -9,7 +9,8 @@ from worldroom.clients.bench.memory import MIB, ProcessMemory, course, resident
 
 def test_growth_is_between_the_first_and_the_last_tenth() -> None:
     samples = [100 * MIB, 102 * MIB, *[150 * MIB] * 16, 103 * MIB, 103 * MIB]
-    assert course("edge", samples) == ProcessMemory("edge", 101.0, 103.0, 100.0, 150.0, 1.98)
+    tenths = (101.0, *[150.0] * 8, 103.0)
+    assert course("edge", samples) == ProcessMemory("edge", tenths, low=100.0, high=150.0, growth=1.98)
 
 
 def test_children_are_told_apart_and_summed() -> None:

@@ -2,72 +2,14 @@
 
 import asyncio
 import signal
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-import httpx
 import psutil
 import pytest
-from worldroom.clients.bench.server import command, free_port
-from worldroom.clients.python.room import RoomClient, join
-from worldroom.rtc.wire import Problem, ServerMessage
+from worldroom.rtc.wire import Problem
 from worldroom.sessions import events
-from worldroom.sessions.redis_embedded import EmbeddedRedis, connect
-from worldroom.sessions.streams import Streams
-
-PATIENCE_S = 60
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    port = free_port()
-    options = ["--card", "toy", "--port", str(port), "--data", str(folder), "--loopback"]
-    process = subprocess.Popen([command(), "serve", *options], stderr=subprocess.DEVNULL)
-    try:
-        yield process, f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
-
-
-async def ready(base: str) -> None:
-    async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient(trust_env=False) as http:
-        while True:
-            try:
-                if (await http.get(f"{base}/readyz")).status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
-            await asyncio.sleep(0.05)
-
-
-@asynccontextmanager
-async def driving(base: str) -> AsyncIterator[tuple[RoomClient, list[ServerMessage]]]:
-    """A viewer that sees pictures, and what it is told from then on."""
-    told: list[ServerMessage] = []
-    async with asyncio.timeout(PATIENCE_S), join(f"{base}/r/stop", loopback=True, patience=20.0) as room:
-        room.press("ArrowLeft")
-        async for _ in room.frames():
-            if room.latency.frames >= 12:
-                break
-        room.on_message = told.append
-        yield room, told
-
-
-async def journaled(folder: Path, session: str) -> list[events.JournalEvent]:
-    redis = EmbeddedRedis(folder / "redis")
-    redis.start()
-    try:
-        streams = Streams(await connect(redis.url), keep_s=3600)
-        try:
-            return [event async for _, _, event in streams.read(session)]
-        finally:
-            await streams.close()
-    finally:
-        redis.stop()
+from worldroom.tests.real_server import PATIENCE_S, driving, journaled, ready, served
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
@@ -75,7 +17,7 @@ async def test_a_server_with_a_viewer_stops_in_order(sig: signal.Signals, tmp_pa
     with served(tmp_path) as (process, base):
         await ready(base)
         started = psutil.Process(process.pid).children(recursive=True)
-        assert len(started) == 2, "the journal's server and one worker"
+        assert len(started) >= 2, "the journal's server and a worker at least"
         async with driving(base) as (room, told):
             assert room.welcome is not None
             session = room.welcome.session

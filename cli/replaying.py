@@ -1,0 +1,164 @@
+"""A journaled session played again, chunk by chunk, and whether every latent came out the same; behind `replay`."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+from rich.table import Table
+
+from ..clients.python.recorder import Recorder
+from ..clock import SystemClock
+from ..engine import api
+from ..engine.remote import RemoteEngine, Serving, WorkerFailed
+from ..engine.spec import EngineSpec
+from ..models import catalog
+from ..models.contract.recipe import Precision, RuntimeChoice
+from ..models.toy.card import ToySpec
+from ..sessions import replay as again
+from ..sessions.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
+from ..sessions.streams import StreamError, Streams
+from .assemble import JOURNAL_KEEP_S
+from .errors import did_you_mean
+
+SHOWN_MOST = 20
+
+
+class Diverged(msgspec.Struct, frozen=True):
+    """The first chunk whose latents are not what was recorded."""
+
+    epoch: int
+    chunk: int
+    recorded: str
+    replayed: str
+
+
+class Journaled(msgspec.Struct, frozen=True):
+    """A session in the journal; `opened`: Unix seconds."""
+
+    session: str
+    room: str
+    card: str
+    opened: float
+    events: int
+
+
+class JournaledSessions(msgspec.Struct, frozen=True):
+    sessions: tuple[Journaled, ...]
+
+
+class ReplayReport(msgspec.Struct, frozen=True):
+    """`same`: every chunk had the recorded digest. `movie`: the MP4 that was written."""
+
+    session: str
+    card: str
+    epochs: int
+    chunks: int
+    same: bool
+    different: int
+    first_divergence: Diverged | None
+    frames: int
+    movie: str | None
+
+
+FAULTS = (RedisUnreachable, StreamError, again.ReplayError, WorkerFailed, catalog.UnknownCard)
+"""What the person who asked can put right; one line each."""
+
+
+async def sessions(redis: str | None, data: Path) -> JournaledSessions:
+    """What the journal holds, newest first. Raises `FAULTS`."""
+    async with _journal(redis, data) as streams:
+        known = await streams.sessions()
+    return JournaledSessions(
+        tuple(Journaled(e.session, e.opened.room, e.opened.card, round(e.at, 3), e.events) for e in known)
+    )
+
+
+async def play(
+    session: str, redis: str | None, data: Path, out: Path | None, checkpoint: Path | None, toy_chunk: int
+) -> ReplayReport:
+    """Play it with a worker of its own. Raises `FAULTS`."""
+    async with _journal(redis, data) as streams:
+        names = [entry.session for entry in await streams.sessions()]
+        if session not in names:
+            raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
+        script = await again.read(event async for _, _, event in streams.read(session))
+    engine = RemoteEngine(_serving(script, checkpoint, toy_chunk), SystemClock())
+    movie = _Movie(out) if out is not None else None
+    try:
+        await engine.start()
+        result = await again.replay(engine, script, f"replay-{secrets.token_hex(4)}", movie.frame if movie else None)
+    finally:
+        await engine.close()
+        if movie is not None:
+            movie.close()
+    first = next(iter(result.mismatches), None)
+    return ReplayReport(
+        session=session,
+        card=script.opened.card,
+        epochs=len(script.epochs),
+        chunks=result.chunks,
+        same=first is None,
+        different=len(result.mismatches),
+        first_divergence=None if first is None else Diverged(first.epoch, first.chunk, first.recorded, first.replayed),
+        frames=movie.frames if movie is not None else 0,
+        movie=str(out) if out is not None else None,
+    )
+
+
+def _serving(script: again.Script, checkpoint: Path | None, toy_chunk: int) -> Serving:
+    opened, toy = script.opened, ToySpec(per_chunk=toy_chunk)
+    sampler = catalog.card(opened.card, toy).recipe.default.sampler
+    choice = RuntimeChoice(sampler, opened.steps, Precision(opened.precision))
+    return Serving((opened.card,), choice, toy, EngineSpec(slots=1), None, checkpoint)
+
+
+@asynccontextmanager
+async def _journal(redis: str | None, data: Path) -> AsyncIterator[Streams]:
+    """The journal of a Redis, of the server that runs on `data`, or of that folder when no server does."""
+    own = EmbeddedRedis(data / "redis")
+    with ExitStack() as stack:
+        try:
+            client = await connect(redis or own.url)
+        except RedisUnreachable:
+            if redis is not None:
+                raise
+            if not (data / "redis").is_dir():
+                raise RedisUnreachable(f"there is no journal in {data}; give --data or --redis") from None
+            stack.callback(own.stop)
+            own.start()
+            client = await connect(own.url)
+        streams = Streams(client, JOURNAL_KEEP_S)
+        try:
+            yield streams
+        finally:
+            await streams.close()
+
+
+def table(listed: JournaledSessions) -> Table:
+    view = Table(title=f"{len(listed.sessions)} journaled sessions, the newest first", title_justify="left")
+    for heading in ("session", "room", "card", "opened", "events"):
+        view.add_column(heading)
+    for entry in listed.sessions[:SHOWN_MOST]:
+        opened = datetime.fromtimestamp(entry.opened).isoformat(" ", "seconds")
+        view.add_row(entry.session, entry.room, entry.card, opened, str(entry.events))
+    return view
+
+
+class _Movie:
+    """The packets of the replay, remuxed."""
+
+    def __init__(self, path: Path) -> None:
+        self._recorder = Recorder(path, 24)
+
+    @property
+    def frames(self) -> int:
+        return self._recorder.frames
+
+    def frame(self, frame: api.Frame) -> None:
+        self._recorder.frame(frame.pts, frame.data, frame.key)
+
+    def close(self) -> None:
+        self._recorder.close()

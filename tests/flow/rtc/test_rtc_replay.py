@@ -1,0 +1,95 @@
+"""`worldroom replay` on the journal of a real session: the same latents, a film, and the first chunk that differs."""
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+
+import av
+import msgspec
+from worldroom.clients.bench.server import command
+from worldroom.rtc.wire import Transition
+from worldroom.sessions import events
+from worldroom.sessions.redis_embedded import EmbeddedRedis, connect
+from worldroom.sessions.streams import PREFIX
+from worldroom.tests.real_server import driving, journaled, ready, served
+
+
+def replay(*words: str) -> tuple[int, str]:
+    """Exit status, and what was said: on stdout, or on stderr when it failed."""
+    done = subprocess.run([command(), "replay", *words], capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stderr if done.returncode == 2 else done.stdout
+
+
+async def recorded(folder: Path) -> str:
+    """A session of the toy with keys, a blend and a restart, journaled in `folder`; its name."""
+    with served(folder) as (process, base):
+        await ready(base)
+        async with driving(base) as (room, _):
+            assert room.welcome is not None
+            await room.applied(await room.prompt("a red desert", Transition.BLEND, 0.25))
+            room.release("ArrowLeft")
+            room.press("ArrowUp")
+            await room.applied(await room.reset(seed=77))
+            before = room.latency.frames
+            async for _ in room.frames():
+                if room.latency.frames >= before + 12:
+                    break
+        process.terminate()
+        process.wait()
+        return room.welcome.session
+
+
+async def tampered(folder: Path, session: str) -> tuple[int, int]:
+    """Change the digest of the fifth chunk in the journal; its (epoch, chunk)."""
+    redis = EmbeddedRedis(folder / "redis")
+    redis.start()
+    try:
+        client = await connect(redis.url)
+        name, rows = PREFIX + session, await client.xrange(PREFIX + session)
+        await client.delete(name)
+        done = 0
+        for key, fields in rows:
+            event = msgspec.json.decode(fields[b"event"], type=events.JournalEvent)
+            done += isinstance(event, events.ChunkDone)
+            if isinstance(event, events.ChunkDone) and done == 5:
+                changed = (event.epoch, event.chunk)
+                fields[b"event"] = msgspec.json.encode(msgspec.structs.replace(event, digest="0" * 32))
+            await client.xadd(name, fields, id=key)
+        await client.aclose()
+    finally:
+        redis.stop()
+    return changed
+
+
+def test_a_recorded_session_comes_out_the_same(tmp_path: Path) -> None:
+    folder, film = tmp_path / "data", tmp_path / "again.mp4"
+    session = asyncio.run(recorded(folder))
+    written = asyncio.run(journaled(folder, session))
+    done = [event for event in written if isinstance(event, events.ChunkDone)]
+    code, out = replay(session, "--data", str(folder), "--out", str(film), "--json")
+    report = json.loads(out)
+    assert (code, report["same"], report["first_divergence"]) == (0, True, None)
+    assert (report["card"], report["epochs"], report["chunks"]) == ("toy", 2, len(done))
+    with av.open(str(film)) as shown:
+        assert sum(1 for _ in shown.decode(video=0)) == report["frames"] > 12
+
+    code, out = replay("--data", str(folder), "--json")
+    listed = json.loads(out)["sessions"]
+    assert (code, [(entry["session"], entry["room"], entry["card"]) for entry in listed]) == (
+        0,
+        [(session, "stop", "toy")],
+    )
+    epoch, chunk = asyncio.run(tampered(folder, session))
+    code, out = replay(session, "--data", str(folder), "--json")
+    report = json.loads(out)
+    assert (code, report["same"], report["different"]) == (1, False, 1)
+    assert report["first_divergence"]["epoch"] == epoch
+    assert report["first_divergence"]["chunk"] == chunk
+    assert report["first_divergence"]["recorded"] == "0" * 32
+
+
+def test_what_cannot_be_replayed_is_one_clear_line(tmp_path: Path) -> None:
+    code, out = replay("a1", "--data", str(tmp_path))
+    assert code == 2
+    assert f"there is no journal in {tmp_path}" in out

@@ -1,0 +1,66 @@
+"""A `worldroom serve` of the toy in a process of its own, a viewer that drives it, and its journal afterwards."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import httpx
+from worldroom.clients.bench.server import command, free_port
+from worldroom.clients.python.room import RoomClient, join
+from worldroom.rtc.wire import ServerMessage
+from worldroom.sessions import events
+from worldroom.sessions.redis_embedded import EmbeddedRedis, connect
+from worldroom.sessions.streams import Streams
+
+PATIENCE_S = 60
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    port = free_port()
+    options = ["--card", "toy", "--port", str(port), "--data", str(folder), "--loopback"]
+    process = subprocess.Popen([command(), "serve", *options], stderr=subprocess.DEVNULL)
+    try:
+        yield process, f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def ready(base: str) -> None:
+    async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient(trust_env=False) as http:
+        while True:
+            try:
+                if (await http.get(f"{base}/readyz")).status_code == 200:
+                    return
+            except httpx.TransportError:
+                pass
+            await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def driving(base: str) -> AsyncIterator[tuple[RoomClient, list[ServerMessage]]]:
+    """A viewer that sees pictures, and what it is told from then on."""
+    told: list[ServerMessage] = []
+    async with asyncio.timeout(PATIENCE_S), join(f"{base}/r/stop", loopback=True, patience=20.0) as room:
+        room.press("ArrowLeft")
+        async for _ in room.frames():
+            if room.latency.frames >= 12:
+                break
+        room.on_message = told.append
+        yield room, told
+
+
+async def journaled(folder: Path, session: str) -> list[events.JournalEvent]:
+    redis = EmbeddedRedis(folder / "redis")
+    redis.start()
+    try:
+        streams = Streams(await connect(redis.url), keep_s=3600)
+        try:
+            return [event async for _, _, event in streams.read(session)]
+        finally:
+            await streams.close()
+    finally:
+        redis.stop()
