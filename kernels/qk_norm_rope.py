@@ -1,0 +1,230 @@
+"""Between the projections and the attention of a chunk: RMS norm of q and k, 3D rotary positions, into the slab.
+
+    n(x) = x / sqrt(mean(x^2) + eps) * weight          mean over all heads (weight [H, D]) or over each head
+    r(x) = (a cos - b sin, a sin + b cos)              adjacent pairs (a, b); time, rows and columns have own angles
+    q' = r(n(q)),  k' = r(n(k));   slab[entry of row, 0] = k' (absolute) or n(k) (window-relative),  [.., 1] = v
+
+Float32 inside, rounded once. A row's staged entry is all that is written: committed entries keep every bit.
+Moved: q, k, v once in, q', k' once out and k, v once into the slab = 7 * B*T*H*D values, where separate operations move
+about 20; FLOP: about 20 * B*T*H*D.
+Sources: QK norm (2010.04245); rotary positions (2104.09864), over three axes as in Wan 2.1 (2503.20314, section 4.2).
+
+Legend: B rows, T tokens of a chunk, H heads, D width of a head, P = D / 2 pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .chunk_attention import turned
+from .door import expect, expect_floats, expect_shape
+from .launch import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
+
+WIDEST = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Where keys and values go: slab [entries, 2, S >= T, H, D], int32 entry of each row, rotated or plain keys."""
+
+    slab_E2SHD: Tensor
+    entries_B: Tensor
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Norms:
+    """Weights [H, D] of q and k (None: 1), and whether the mean runs over each head alone."""
+
+    q_HD: Tensor | None = None
+    k_HD: Tensor | None = None
+    each_head: bool = False
+    eps: float = 1e-6
+
+
+def qk_norm_rope(
+    q_BTHD: Tensor,
+    k_BTHD: Tensor,
+    v_BTHD: Tensor,
+    turn_BTP: tuple[Tensor, Tensor],
+    norms: Norms,
+    staged: Staged | None,
+    *,
+    backend: Backend | None = None,
+) -> tuple[Tensor, Tensor]:
+    """(q', k'). `turn`: cos and sin float32 [B, T, P], broadcast views too. Raises BadInput."""
+    _check(q_BTHD, k_BTHD, v_BTHD, turn_BTP, norms, staged)
+    if runs_triton(backend, choose(q_BTHD), q_BTHD.device):
+        return _launched(q_BTHD, k_BTHD, v_BTHD, turn_BTP, norms, staged)
+    return _reference(q_BTHD, k_BTHD, v_BTHD, turn_BTP, norms, staged)
+
+
+def choose(q_BTHD: Tensor) -> Choice:
+    """Triton on a GPU for tokens that fit one program."""
+    heads, width = q_BTHD.shape[2:]
+    padded = power_of_two(heads) * power_of_two(width)
+    return choice(q_BTHD.device, [(padded > WIDEST, f"{heads} heads of {width} are padded to {padded} > {WIDEST}")])
+
+
+# ---- reference ----
+
+
+def _reference(
+    q: Tensor, k: Tensor, v: Tensor, turn: tuple[Tensor, Tensor], norms: Norms, staged: Staged | None
+) -> tuple[Tensor, Tensor]:
+    tokens = q.shape[1]
+    (cos, sin), normed_q, normed_k = turn, _normed(q, norms.q_HD, norms), _normed(k, norms.k_HD, norms)
+    turned_q, turned_k = (
+        torch.stack([turned(*row) for row in zip(x, cos, sin, strict=True)]).to(q.dtype) for x in (normed_q, normed_k)
+    )
+    if staged is not None:
+        kept = normed_k if staged.plain else turned_k
+        for row, entry in enumerate(staged.entries_B.tolist()):
+            staged.slab_E2SHD[entry, 0, :tokens] = kept[row]
+            staged.slab_E2SHD[entry, 1, :tokens] = v[row]
+    return turned_q, turned_k
+
+
+def _normed(x_BTHD: Tensor, weight_HD: Tensor | None, norms: Norms) -> Tensor:
+    """Float32."""
+    x = x_BTHD.float()
+    size = x.square().mean(-1 if norms.each_head else (-2, -1), keepdim=True)
+    x = x * torch.rsqrt(size + norms.eps)
+    return x if weight_HD is None else x * weight_HD.float()
+
+
+# ---- Triton ----
+
+
+@jit
+def _normed_and_turned(
+    x: tl.tensor, weight: tl.tensor, head: tl.tensor, d: tl.tensor, stride: tl.tensor, weight_stride: tl.tensor,
+    cos: tl.tensor, sin: tl.tensor, inside: tl.tensor, count: tl.tensor, eps: tl.tensor,
+    EACH: tl.constexpr, WEIGHS: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
+    """n(x) and r(n(x)) of one token [heads, D]; the other value of a pair is read again, at d ^ 1."""
+    own = tl.load(x + head * stride + d, inside, 0.0).to(tl.float32)
+    other = tl.load(x + head * stride + (d ^ 1), inside, 0.0).to(tl.float32)
+    size = tl.sum(own * own, 1)[:, None] / count if EACH else tl.sum(tl.sum(own * own, 1), 0) / count
+    factor = 1.0 / tl.sqrt(size + eps)
+    own = own * factor
+    other = other * factor
+    if WEIGHS:
+        own = own * tl.load(weight + head * weight_stride + d, inside, 0.0).to(tl.float32)
+        other = other * tl.load(weight + head * weight_stride + (d ^ 1), inside, 0.0).to(tl.float32)
+    return own, own * cos + other * sin
+
+
+@jit
+def _kernel(
+    q: tl.tensor, k: tl.tensor, v: tl.tensor, q_weight: tl.tensor, k_weight: tl.tensor, cos: tl.tensor, sin: tl.tensor,
+    slab: tl.tensor, entries: tl.tensor, q_out: tl.tensor, k_out: tl.tensor, tokens: tl.tensor, eps: tl.tensor,
+    q_row: tl.tensor, q_token: tl.tensor, q_head: tl.tensor, k_row: tl.tensor, k_token: tl.tensor, k_head: tl.tensor,
+    v_row: tl.tensor, v_token: tl.tensor, v_head: tl.tensor, turn_row: tl.tensor, turn_token: tl.tensor,
+    q_weight_head: tl.tensor, k_weight_head: tl.tensor,
+    slab_entry: tl.tensor, slab_kind: tl.tensor, slab_token: tl.tensor, slab_head: tl.tensor,
+    H: tl.constexpr, D: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_D: tl.constexpr,
+    EACH: tl.constexpr, Q_WEIGHS: tl.constexpr, K_WEIGHS: tl.constexpr, STAGES: tl.constexpr, PLAIN: tl.constexpr,
+) -> None:  # fmt: skip
+    """One program per token."""
+    row = (tl.program_id(0) // tokens).to(tl.int64)
+    token = tl.program_id(0) % tokens
+    head = tl.arange(0, BLOCK_H)[:, None]
+    d = tl.arange(0, BLOCK_D)[None]
+    inside = (head < H) & (d < D)
+    angle = row * turn_row + token * turn_token + d // 2
+    c = tl.load(cos + angle, d < D, 0.0)
+    s = tl.load(sin + angle, d < D, 0.0) * tl.where(d % 2 == 0, -1.0, 1.0)
+    count = D if EACH else H * D
+    to = (row * tokens + token) * (H * D) + head * D + d
+    _, q_turned = _normed_and_turned(
+        q + row * q_row + token * q_token, q_weight, head, d, q_head, q_weight_head, c, s, inside, count, eps,
+        EACH, Q_WEIGHS,
+    )  # fmt: skip
+    tl.store(q_out + to, q_turned.to(q_out.dtype.element_ty), inside)
+    k_plain, k_turned = _normed_and_turned(
+        k + row * k_row + token * k_token, k_weight, head, d, k_head, k_weight_head, c, s, inside, count, eps,
+        EACH, K_WEIGHS,
+    )  # fmt: skip
+    tl.store(k_out + to, k_turned.to(k_out.dtype.element_ty), inside)
+    if STAGES:
+        kept = k_plain if PLAIN else k_turned
+        staged = slab + tl.load(entries + row).to(tl.int64) * slab_entry + token * slab_token + head * slab_head + d
+        tl.store(staged, kept.to(slab.dtype.element_ty), inside)
+        value = tl.load(v + row * v_row + token * v_token + head * v_head + d, inside, 0.0)
+        tl.store(staged + slab_kind, value, inside)
+
+
+def _launched(
+    q: Tensor, k: Tensor, v: Tensor, turn: tuple[Tensor, Tensor], norms: Norms, staged: Staged | None
+) -> tuple[Tensor, Tensor]:
+    """What is absent is passed as something else and never read."""
+    rows, tokens, heads, width = q.shape
+    q_out, k_out = (torch.empty(q.shape, dtype=q.dtype, device=q.device) for _ in range(2))
+    q_weight, k_weight = (q[0, 0] if w is None else w for w in (norms.q_HD, norms.k_HD))
+    cos, sin = (t.contiguous() for t in turn) if turn[0].stride() != turn[1].stride() else turn
+    slab, entries = (v[None], q) if staged is None else (staged.slab_E2SHD, staged.entries_B.contiguous())
+    if q_out.numel():
+        _kernel[(rows * tokens,)](
+            q, k, v, q_weight, k_weight, cos, sin, slab, entries, q_out, k_out, tokens, norms.eps,
+            *(stride for t in (q, k, v) for stride in t.stride()[:3]), *cos.stride()[:2],
+            q_weight.stride(0), k_weight.stride(0), *slab.stride()[:4],
+            H=heads, D=width, BLOCK_H=power_of_two(heads), BLOCK_D=power_of_two(width), EACH=norms.each_head,
+            Q_WEIGHS=norms.q_HD is not None, K_WEIGHS=norms.k_HD is not None, STAGES=staged is not None,
+            PLAIN=staged is not None and staged.plain, num_warps=_warps(power_of_two(heads) * power_of_two(width)),
+        )  # fmt: skip
+    return q_out, k_out
+
+
+def _warps(values: int) -> int:
+    return min(16, max(1, values // 256))
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor, turn: tuple[Tensor, Tensor], norms: Norms, staged: Staged | None) -> None:
+    expect_shape("q", q, (None, None, None, None))
+    rows, tokens, heads, width = q.shape
+    expect(width % 2 == 0, f"head width {width} is odd")
+    expect_floats(("q", q), ("k", k), ("v", v))
+    for name, tensor in (("k", k), ("v", v)):
+        expect_shape(name, tensor, tuple(q.shape))
+        expect(tensor.dtype == q.dtype, f"{name} is {tensor.dtype}, q is {q.dtype}")
+    for name, tensor in zip(("cos", "sin"), turn, strict=True):
+        expect_shape(name, tensor, (rows, tokens, width // 2))
+        expect(tensor.dtype is torch.float32, f"{name} is {tensor.dtype}, wanted torch.float32")
+        expect_floats((name, tensor))
+    for name, weight in (("q weight", norms.q_HD), ("k weight", norms.k_HD)):
+        if weight is not None:
+            expect_shape(name, weight, (heads, width))
+            expect_floats((name, weight))
+    if staged is not None:
+        slab = staged.slab_E2SHD
+        expect_shape("slab", slab, (None, 2, None, heads, width))
+        expect(slab.dtype == q.dtype, f"slab is {slab.dtype}, q is {q.dtype}")
+        expect(slab.stride(4) == 1 or width == 1, f"slab has strides {slab.stride()}, the last not 1")
+        expect(tokens <= slab.shape[2], f"{tokens} tokens do not fit an entry of {slab.shape[2]}")
+        expect_shape("entries", staged.entries_B, (rows,))
+        expect(staged.entries_B.dtype is torch.int32, f"entries are {staged.entries_B.dtype}, wanted torch.int32")
+
+
+def builds() -> list[Build]:
+    """Wan's 1.3B (12 heads of 128, one mean) and small models (a mean a head)."""
+    types = dict.fromkeys(("q", "k", "v", "q_weight", "k_weight", "slab", "q_out", "k_out"), "*bf16")
+    types |= {"cos": "*fp32", "sin": "*fp32", "entries": "*i32", "tokens": "i32", "eps": "fp32"}
+    strides = tuple(name for name in _kernel.arg_names if name not in types and name.islower())
+    return [
+        Build(
+            _kernel,
+            types | dict.fromkeys(strides, "i32"),
+            {
+                "H": heads, "D": width, "BLOCK_H": power_of_two(heads), "BLOCK_D": width, "EACH": each,
+                "Q_WEIGHS": not each, "K_WEIGHS": not each, "STAGES": True, "PLAIN": each,
+            },
+            _warps(power_of_two(heads) * width),
+            f"{heads} heads of {width}",
+            strides,
+        )
+        for heads, width, each in ((12, 128, False), (6, 32, True), (40, 128, False))
+    ]  # fmt: skip
