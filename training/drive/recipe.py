@@ -2,7 +2,7 @@
 
     <out>/train, <out>/held      simulated episodes and their latents        (data, encode)
     <out>/*.pt                   checkpoints           (autoencoder, memory, paint, rollout, decoder)
-    <out>/weights/*.safetensors  what the card serves, and the judge         (judge, export)
+    <out>/weights/*.safetensors  what the card serves, and the judge         (judge, text, export)
 
 Budgets are iterations, so that a stopped, slow or shared machine gives the same weights as a fast one.
 """
@@ -30,6 +30,8 @@ from .optimise import load_checkpoint
 from .stage_autoencoder import Pairs, refine
 from .stage_memory import BRIEF, PHASES, Phase
 from .stage_rollout import Ramp
+from .text import held_out_accuracy
+from .text import train as train_text
 from .windows import load_latents
 
 SHAPE = DriveShape(width=160, heads=5)
@@ -46,6 +48,7 @@ class Stage(StrEnum):
     ROLLOUT = "rollout"
     DECODER = "decoder"
     JUDGE = "judge"
+    TEXT = "text"
     EXPORT = "export"
 
 
@@ -98,6 +101,9 @@ class _Bar:
     def add(self, more: int) -> None:
         self._bars.update(self._task, advance=more)
 
+    def note(self, text: str) -> None:
+        self._bars.update(self._task, note=text)
+
 
 def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: _Bar) -> None:
     match stage:
@@ -136,6 +142,9 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: _Bar) -> None:
             refine(_encoder(out), pairs, held, out / "decoder.pt", budget.decoder, seed, note_refined)
         case Stage.JUDGE:
             _judge(out, budget, seed, bar)
+        case Stage.TEXT:
+            measured = held_out_accuracy(train_text(out, out / "weights" / "text.safetensors", bar.total, bar.add))
+            bar.note("time {:.2f}, biome {:.2f}, weather {:.2f} held-out".format(*measured.shares))
         case Stage.EXPORT:
             export(out, out / "weights", f"seed {seed}, {budget}")
         case _:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,16 +101,18 @@ def vocabulary() -> list[str]:
     return [word for word in dict.fromkeys(words) if re.fullmatch("[a-z]{2,14}", word)]
 
 
-def vectors_of(phrases: list[str], kept: Path) -> Array:
-    """Sentence vectors, taken from and added to the file `kept`."""
+def vectors_of(phrases: list[str], kept: Path, add: Callable[[int], None] = lambda more: None) -> Array:
+    """Sentence vectors, taken from and added to the file `kept`; `add` hears how many more are known."""
     known: dict[str, Array] = {}
     if kept.exists():
         with np.load(kept) as saved:
             known = dict(zip(saved["words"].tolist(), saved["vectors"], strict=True))
     missing = [phrase for phrase in dict.fromkeys(phrases) if phrase not in known]
     if missing:
-        known |= dict(zip(missing, load_encoder().embed(missing).astype(np.float16), strict=True))
+        known |= dict(zip(missing, load_encoder().embed(missing, add=add).astype(np.float16), strict=True))
         np.savez(kept, words=np.array(list(known)), vectors=np.stack(list(known.values())))
+    else:
+        add(len(phrases))
     return np.stack([known[phrase] for phrase in phrases]).astype(np.float32)
 
 
@@ -123,10 +126,16 @@ def neutral_words(taught: list[str], taught_vectors: Array, words: list[str], ve
     return list(np.random.default_rng(0).permutation(candidates)[:NEUTRAL])
 
 
-def train(folder: Path, file: Path) -> TextEncoder:
-    """Distil, write `file` and read it back; `folder` keeps the vocabulary's vectors."""
+def train(folder: Path, file: Path, total: Callable[[int], None], add: Callable[[int], None]) -> TextEncoder:
+    """Distil, write `file` and read it back; `folder` keeps the vocabulary's vectors.
+
+    `total` and `add` hear of the vocabulary's words, which take nearly all of the time. Raises ModuleNotFoundError when
+    the word lists or the sentence encoder are not installed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     kept, taught, words = folder / "vectors.npz", lexicon(), vocabulary()
-    word_vectors, taught_vectors = (vectors_of(names, kept) for names in (words, list(taught)))
+    total(len(words))
+    word_vectors, taught_vectors = vectors_of(words, kept, add), vectors_of(list(taught), kept)
     neutral = neutral_words(list(taught), taught_vectors, words, word_vectors)
     alone = fit(taught, (taught_vectors,), (vectors_of(neutral, kept),))
     evidence = dict(zip(words, alone.evidence((word_vectors,)), strict=True))
