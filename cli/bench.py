@@ -8,15 +8,17 @@ import msgspec
 import typer
 from rich.console import Console
 
-from . import bench_model, bench_overhead, bench_recovery
+from . import bench_capacity, bench_model, bench_overhead, bench_recovery, bench_steer
 from .errors import did_you_mean, fail
 from .output import print_object, report_table
 
 app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
 
 app.command("model")(bench_model.bench_model)
+app.command("capacity")(bench_capacity.bench_capacity)
 app.command("overhead")(bench_overhead.bench_overhead)
 app.command("recovery")(bench_recovery.bench_recovery)
+app.command("steer")(bench_steer.bench_steer)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 

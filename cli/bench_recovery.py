@@ -10,9 +10,8 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -21,6 +20,10 @@ from ..clients.python.latency import Spread, spread
 from ..clock import SystemClock
 from .errors import fail
 from .output import print_object, report_table
+
+if TYPE_CHECKING:
+    from ..engine.remote import RemoteEngine
+    from .stage import Viewer
 
 PATIENCE_S = 60.0
 LOOK_S = 0.002
@@ -43,29 +46,6 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     doubled: int
     events_dropped: int
     faults: int
-
-
-@dataclass(slots=True)
-class Viewer:
-    """Keeps when frames came, and complaints."""
-
-    frames: list[float] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    session: str = ""
-
-    def send(self, message: Any) -> None:
-        from ..sessions.messages import Problem, Welcome
-
-        match message:
-            case Welcome():
-                self.session = message.session
-            case Problem():
-                self.problems.append(message.code)
-            case _:
-                pass
-
-    def frame(self, frame: Any, hold_us: int) -> None:
-        self.frames.append(asyncio.get_running_loop().time())
 
 
 def bench_recovery(
@@ -101,6 +81,7 @@ async def measure(card: str, sessions: int, kills: int, play: float, background:
     from ..sessions.events import ChunkDone
     from ..sessions.journal import Journal
     from ..sessions.rooms import Rooms, RoomsSpec
+    from .stage import Viewer, seats
 
     clock = SystemClock()
     folder = tempfile.TemporaryDirectory(prefix="worldroom-prices-")
@@ -118,7 +99,9 @@ async def measure(card: str, sessions: int, kills: int, play: float, background:
     latency_class = LatencyClass.BACKGROUND if background else LatencyClass.INTERACTIVE
     rooms = Rooms(door, journal, clock, RoomsSpec(card=card, latency_class=latency_class))
     try:
-        viewers = await _seat(rooms, sessions)
+        viewers = [viewer async for viewer in seats(rooms, sessions) if isinstance(viewer, Viewer)]
+        if not viewers:
+            raise fail("not a single session was admitted")
         dead, warm, next_frame = [], [], []
         for _ in range(kills):
             await asyncio.sleep(play)
@@ -152,27 +135,7 @@ async def measure(card: str, sessions: int, kills: int, play: float, background:
         folder.cleanup()
 
 
-async def _seat(rooms: Any, sessions: int) -> list[Viewer]:
-    """One driver a room, until no more are admitted; each holds a key of its own."""
-    from ..engine.api import Refused
-    from ..sessions.messages import Input, KeyEdge
-
-    viewers: list[Viewer] = []
-    for number in range(sessions):
-        viewer = Viewer()
-        member = await rooms.join(f"room{number}", viewer, None, None)
-        if isinstance(member, Refused):
-            break
-        key = ("ArrowUp", "ArrowLeft", "ArrowRight")[number % 3]
-        member.receive(Input(seq=1, held=(key,), edges=(KeyEdge(seq=1, key=key, down=True),)))
-        viewers.append(viewer)
-        await asyncio.sleep(0.037)
-    if not viewers:
-        raise fail("not a single session was admitted")
-    return viewers
-
-
-async def _kill(door: Any, viewers: list[Viewer]) -> tuple[float, float, list[float]]:
+async def _kill(door: "RemoteEngine", viewers: "list[Viewer]") -> tuple[float, float, list[float]]:
     """Seconds to a death certificate, to a warm worker, and to each session's next frame."""
     deaths, began = door.deaths, asyncio.get_running_loop().time()
     os.kill(door.pid, signal.SIGKILL)

@@ -1,0 +1,25 @@
+"""The engine's bench rows measure what they say, on the toy; how fast anything is, is nobody's business here."""
+
+from worldroom.cli import bench_capacity, bench_overhead
+from worldroom.models import catalog
+from worldroom.models.toy.card import ToySpec
+
+
+async def test_overhead_counts_batches_gaps_and_what_is_not_math() -> None:
+    loaded = catalog.load("toy", toy=ToySpec(step_seconds=0.002))
+    report = await bench_overhead.measure(loaded, (1, 3), steps=1, max_rows=2, seconds=0.5)
+    assert [row.sessions for row in report.rows] == [1, 3]
+    for row in report.rows:
+        assert row.batches > 3
+        assert row.math_ms.min >= 2.0, "the toy sleeps so long in each batch"
+        assert row.gap_us.count == row.batches - 1
+        assert 0.0 < row.outside < 1.0
+        assert row.loop_us > 0.0
+
+
+async def test_capacity_adds_rooms_until_there_are_enough() -> None:
+    report = await bench_capacity.measure("toy", workers=1, most=2, seconds=1.0)
+    assert [row.sessions for row in report.rows] == list(range(1, len(report.rows) + 1))
+    assert len(report.rows) == 2 or report.refused
+    assert all(0 <= row.within <= row.sessions and row.fps_min > 0 for row in report.rows)
+    assert report.held in (0, *(row.sessions for row in report.rows))
