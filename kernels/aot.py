@@ -17,10 +17,28 @@ from pathlib import Path
 
 import msgspec
 
-from . import attention_kernel, invariant_matmul, invariant_reduce, noise, norm_modulate, qk_norm_rope, sampler_step
+from . import (
+    attention_kernel,
+    frames_to_yuv,
+    invariant_matmul,
+    invariant_reduce,
+    noise,
+    norm_modulate,
+    qk_norm_rope,
+    sampler_step,
+)
 from .launch import INTERPRETED, Build, triton
 
-OPERATIONS = (attention_kernel, invariant_matmul, invariant_reduce, noise, norm_modulate, qk_norm_rope, sampler_step)
+OPERATIONS = (
+    attention_kernel,
+    frames_to_yuv,
+    invariant_matmul,
+    invariant_reduce,
+    noise,
+    norm_modulate,
+    qk_norm_rope,
+    sampler_step,
+)
 TARGETS = (80, 90, 100, 120)
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
