@@ -59,7 +59,7 @@ class Engine:
         self._lives: dict[str, Live] = {}
         self._watched: dict[str, Watched] = {}
         self._going: set[Live] = set()
-        self._reception = Reception(spec, clock, self._served, self._lives, self._going)
+        self._reception = Reception(spec, clock, self._costs, self._served, self._lives, self._going)
         self._commands: deque[api.Command] = deque()
         rules = Rules(max_rows=spec.max_rows, ageing=spec.ageing, seed=spec.seed)
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)

@@ -1,60 +1,29 @@
-"""The queue in front of the device: tickets wait here, the scheduler picks, batches run, results go back to their rows.
+"""What stands in front of a device: one lane for its own thread, one for what a card's program lets run beside it.
 
-One batch at a time. Between two batches every waiting chunk gets the chance to hand in its next step, so sessions
-interleave step by step. Knows no sessions beyond their name.
+    ticket -> where does the program run this kind? -> lane: device | beside -> batch -> results go back to their rows
+
+Knows no sessions beyond their name.
 """
 
 import asyncio
-import contextlib
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from ..clock import Clock
-from ..models.contract.cache import CacheView
-from ..models.contract.loaded import LoadedCard
+from ..models.contract.program import Where
 from .costs import Costs
-from .drive import Scope, Superseded
-from .observers import Observer, Profiler, Seen
-from .scheduler import Rules, Run, Ticket, choose
+from .lane import PATIENCE, PATIENCE_PRICES, Job, Lane, Ran
+from .observers import Observer, Profiler
+from .scheduler import Rules, Ticket
 from .trail import Trail
-from .worker import Batch, Device, RowFault
+from .worker import Device
 
-PATIENCE = 0.6
-PATIENCE_PRICES = 10
-"""A batch that runs longer than both, in seconds and in its own price, is not slow: it hangs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What a ticket stands for."""
-
-    loaded: LoadedCard
-    row: Any
-    view: CacheView | None
-    scope: Scope
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """One row's result, when its batch started and what the whole batch took."""
-
-    result: Any
-    started: float
-    seconds: float
-
-
-@dataclass(slots=True)
-class _Waiting:
-    ticket: Ticket
-    job: Job
-    answer: "asyncio.Future[Ran]"
+__all__ = ["PATIENCE", "PATIENCE_PRICES", "Dispatcher", "Job", "Ran"]
 
 
 class Dispatcher:
-    """Owns the queue; `reserved` tells when the next interactive chunk will need the device (infinity: not known).
+    """Owns the lanes; `reserved` tells when the next interactive chunk will need the device (infinity: not known).
 
     `observers` see every batch that ran; one that has nothing to do is not handed in.
     """
@@ -68,92 +37,45 @@ class Dispatcher:
         reserved: Callable[[], float],
         observers: Sequence[Observer] = (),
     ) -> None:
-        self._device, self._costs, self._clock, self._rules = device, costs, clock, rules
-        self._reserved = reserved
-        self._queue: dict[int, _Waiting] = {}
         self._numbers = itertools.count()
-        self._changed = asyncio.Event()
-        self._since, self._patience = math.inf, 0.0
         self.trail = Trail()
-        self._observers = (Profiler(costs, self.trail, device.name), *observers)
+        watching = (Profiler(costs, self.trail, device.name), *observers)
+        self._device = Lane(device, costs, clock, rules, reserved, watching)
+        self._beside = Lane(device, costs, clock, rules, lambda: math.inf, watching)
+        self._lanes = (self._device, self._beside)
 
     @property
     def busy(self) -> tuple[float, float]:
-        """Seconds the device has worked on its batch, and beyond how many it hangs."""
-        return max(0.0, self._clock.now() - self._since), self._patience
+        """Seconds the device has worked on a batch, and beyond how many it hangs; of the lane that is nearer to it."""
+        return max((lane.busy for lane in self._lanes), key=lambda busy: busy[0] - busy[1])
 
     @property
     def idle(self) -> bool:
         """Nothing runs and nothing waits."""
-        return not self._queue and self._since == math.inf
+        return all(lane.idle for lane in self._lanes)
 
     @property
     def depth(self) -> int:
-        return len(self._queue)
+        return sum(lane.depth for lane in self._lanes)
 
     def number(self) -> int:
         return next(self._numbers)
 
     async def submit(self, ticket: Ticket, job: Job) -> Ran:
         """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
-        waiting = _Waiting(ticket, job, asyncio.get_running_loop().create_future())
-        self._queue[ticket.number] = waiting
-        self._changed.set()
-        return await waiting.answer
+        beside = job.loaded.card.program.where(ticket.key.kind) is Where.BESIDE
+        return await (self._beside if beside else self._device).submit(ticket, job)
 
     def withdraw(self) -> None:
         """Take back the steps of cancelled scopes that have not started: they are at a boundary."""
-        for number in [n for n, waiting in self._queue.items() if waiting.job.scope.cancelled]:
-            answer = self._queue.pop(number).answer
-            if not answer.done():
-                answer.set_exception(Superseded())
-        self._changed.set()
+        for lane in self._lanes:
+            lane.withdraw()
 
     def nudge(self) -> None:
         """Something that decisions depend on has changed."""
-        self._changed.set()
+        for lane in self._lanes:
+            lane.nudge()
 
     async def run(self) -> None:
-        """Serve the queue until cancelled."""
-        while True:
-            self._changed.clear()
-            now = self._clock.now()
-            tickets = [waiting.ticket for waiting in self._queue.values()]
-            match choose(tickets, now, self._costs, self._reserved(), self._rules):
-                case Run(chosen):
-                    await self._execute([self._queue.pop(ticket.number) for ticket in chosen])
-                    await asyncio.sleep(0)
-                case wait:
-                    await self._sleep(wait.until - now)
-
-    async def _execute(self, batch: list[_Waiting]) -> None:
-        first = batch[0]
-        rows = tuple(waiting.job.row for waiting in batch)
-        views = tuple(waiting.job.view for waiting in batch)
-        self._since = started = self._clock.now()
-        self._patience = max(PATIENCE, PATIENCE_PRICES * self._costs.price_or(first.ticket.key, len(batch), math.inf))
-        try:
-            results = await self._device.run(Batch(first.job.loaded, first.ticket.key.kind, rows, views))
-        except Exception as problem:
-            for waiting in batch:
-                if not waiting.answer.done():
-                    waiting.answer.set_exception(problem)
-            return
-        finally:
-            self._since = math.inf
-        seconds = self._clock.now() - started
-        seen = Seen(first.ticket.key, tuple(waiting.ticket for waiting in batch), results, started, seconds)
-        for observer in self._observers:
-            observer.see(seen)
-        for waiting, result in zip(batch, results, strict=True):
-            if waiting.answer.done():
-                continue
-            if isinstance(result, RowFault):
-                waiting.answer.set_exception(result.problem)
-            else:
-                waiting.answer.set_result(Ran(result, started, seconds))
-
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(None if seconds == math.inf else max(0.0, seconds)):
-                await self._changed.wait()
+        """Serve all lanes until cancelled."""
+        await asyncio.gather(*(lane.run() for lane in self._lanes))

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
+from ..models.contract.program import Where
 from ..models.shared import serial
 from .api import Step
 from .costs import Costs, StepKey
@@ -34,6 +35,7 @@ class Seen:
     results: list[Any]
     started: float
     seconds: float
+    where: Where = Where.DEVICE
 
 
 class Observer(Protocol):
@@ -49,7 +51,7 @@ class Profiler:
     def see(self, batch: Seen) -> None:
         key, rows = batch.key, len(batch.tickets)
         step = Step(
-            device=self._device,
+            device=self._device if batch.where is Where.DEVICE else f"{self._device} {batch.where}",
             card=key.card,
             kind=key.kind,
             sessions=tuple(ticket.session for ticket in batch.tickets),

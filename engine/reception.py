@@ -17,6 +17,7 @@ from ..clock import Clock
 from ..models.contract.recipe import RecipeMismatch
 from . import api
 from .admission import Need, No, Room, choices, refuse
+from .costs import Costs
 from .live import Live
 from .served import ServedCard
 from .spec import EngineSpec
@@ -35,11 +36,13 @@ class Reception:
         self,
         spec: EngineSpec,
         clock: Clock,
+        costs: Costs,
         served: Mapping[str, ServedCard],
         lives: Mapping[str, Live],
         going: Set[Live],
     ) -> None:
-        self._spec, self._clock, self._served, self._lives, self._going = spec, clock, served, lives, going
+        self._spec, self._clock, self._costs = spec, clock, costs
+        self._served, self._lives, self._going = served, lives, going
         self._line = Line()
         self._freed = asyncio.Event()
         self._coming: set[str] = set()
@@ -176,7 +179,7 @@ class Reception:
         return choices(command.steps, served.default_steps, served.loaded.card.recipe.steps_allowed())
 
     def _need(self, served: ServedCard, latency_class: api.LatencyClass, steps: int) -> Need:
-        price = served.chunk_price(steps)
+        price = served.load(self._costs, steps)
         return Need(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
 
     def _room(self, served: ServedCard, line: str | None) -> Room:

@@ -9,6 +9,7 @@ from ..models.contract.cache import CacheSpec
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind, WorkPlan
 from ..models.contract.maker import CacheKey, maker_of
+from ..models.contract.program import Where
 from .api import CardInfo, ControlInfo, OpeningSize
 from .costs import Costs, Estimate, StepKey
 from .drive import NoCache, Writes
@@ -78,6 +79,13 @@ class ServedCard:
     def chunk_price(self, steps: int) -> float:
         """Conservative device-seconds of a whole chunk; 0 before the first one."""
         return self.chunks[steps].conservative if steps in self.chunks else 0.0
+
+    def load(self, costs: Costs, steps: int) -> float:
+        """Conservative seconds that a chunk takes of the busier of the device's lanes."""
+        program, whole = self.loaded.card.program, self.chunk_price(steps)
+        keys = (key for key in self.profiles.get(steps, ()) if program.where(key.kind) is Where.BESIDE)
+        beside = sum(costs.mean(key, 1) for key in keys)
+        return max(whole - beside, beside)
 
     def lead(self, steps: int, encode: float) -> float:
         """Seconds from asking for a chunk's conditions to its first packet; `encode` counts until that was seen."""

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from ..models.contract.cache import CacheView
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind
+from ..models.contract.program import Where
 from .cacheio import transfer
 
 T = TypeVar("T")
@@ -27,6 +28,11 @@ class Batch:
     kind: StepKind
     rows: tuple[Any, ...]
     views: tuple[CacheView | None, ...]
+
+    @property
+    def where(self) -> Where:
+        """On which of the device's threads the card's program runs this kind."""
+        return self.loaded.card.program.where(self.kind)
 
 
 class ShortBatch(RuntimeError):
@@ -70,7 +76,9 @@ def _alone(batch: Batch, index: int) -> Any:
 
 
 class Device(Protocol):
-    """What runs batches, one at a time. Exceptions of a batch come out of `run`."""
+    """What runs batches: one at a time, and one at a time of those whose place is beside it. Exceptions of a batch come
+    out of `run`.
+    """
 
     @property
     def name(self) -> str: ...
@@ -83,26 +91,29 @@ class Device(Protocol):
 
 
 class ThreadDevice:
-    """This machine's CPU on one thread of its own."""
+    """This machine's CPU on one thread of its own, and one beside it."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="device", initializer=_on_one_thread)
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="beside", initializer=_on_one_thread)
 
     @property
     def name(self) -> str:
         return "cpu"
 
     async def allocate(self, loaded: LoadedCard, slots: int) -> None:
-        await self._call(lambda: loaded.runtime.allocate(slots))
+        await self._call(self._thread, lambda: loaded.runtime.allocate(slots))
 
     async def run(self, batch: Batch) -> list[Any]:
-        return await self._call(lambda: execute(batch))
+        thread = self._beside if batch.where is Where.BESIDE else self._thread
+        return await self._call(thread, lambda: execute(batch))
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
+        for thread in (self._beside, self._thread):
+            await asyncio.get_running_loop().run_in_executor(None, thread.shutdown)
 
-    async def _call(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    async def _call(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(thread, work)
 
 
 def _on_one_thread() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from worldroom.models.contract.card import FrameSpec
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
+from worldroom.models.contract.program import Where, realtime
 from worldroom.models.toy.card import ToySpec
 
 
@@ -37,36 +38,46 @@ class BlankEncoder(H264Encoder):
 
 
 class FakeDevice:
-    """Runs batches on the loop; each takes `cost(batch)` virtual seconds, and what it does happens at its end."""
+    """Runs batches on the loop; each takes `cost(batch)` virtual seconds, and what it does happens at its end.
+
+    `overlapped`: batches that began while one was on the other lane.
+    """
 
     name = "fake"
 
     def __init__(self, cost: Callable[[Batch], float]) -> None:
         self.cost = cost
         self.ran: list[tuple[StepKind, int]] = []
-        self.busy = False
+        self.at_work: set[Where] = set()
+        self.overlapped = 0
         self.fail: Callable[[Batch], None] = lambda batch: None
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.at_work)
 
     async def allocate(self, loaded: LoadedCard, slots: int) -> None:
         loaded.runtime.allocate(slots)
 
     async def run(self, batch: Batch) -> list[Any]:
-        assert not self.busy, "one batch at a time"
-        self.busy = True
+        assert batch.where not in self.at_work, "one batch at a time"
+        self.overlapped += self.busy
+        self.at_work.add(batch.where)
         try:
             await asyncio.sleep(self.cost(batch))
             self.ran.append((batch.kind, len(batch.rows)))
             self.fail(batch)
             return execute(batch)
         finally:
-            self.busy = False
+            self.at_work.discard(batch.where)
 
     async def close(self) -> None:
         pass
 
 
-def toy(fps: int = 24, per_chunk: int = 1) -> LoadedCard:
-    return catalog.load("toy", toy=ToySpec(fps=fps, per_chunk=per_chunk, sleeps=False))
+def toy(fps: int = 24, per_chunk: int = 1, decode: Where = Where.DEVICE) -> LoadedCard:
+    loaded = catalog.load("toy", toy=ToySpec(fps=fps, per_chunk=per_chunk, sleeps=False))
+    return replace(loaded, card=replace(loaded.card, program=realtime(decode)))
 
 
 def steady(seconds: float) -> Callable[[Batch], float]:

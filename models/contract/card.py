@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .cache import CacheSpec
 from .loop import StepKind
+from .program import REALTIME, Program
 from .recipe import RecipeSpec
 
 
@@ -82,3 +83,4 @@ class ModelCard:
     controls: tuple[Control, ...]
     cache: CacheSpec | None
     suggestions: tuple[str, ...]
+    program: Program = REALTIME

@@ -1,4 +1,5 @@
-"""Maker: everything about a run that can change what it makes, except what it is asked. In every cache key and snapshot."""
+"""Maker: everything about a run that can change what it makes, but for what it is asked. Cache keys and snapshots hold
+it."""
 
 from dataclasses import dataclass
 

@@ -160,7 +160,7 @@ def test_a_waiting_step_of_a_superseded_chunk_never_starts() -> None:
         await first.open()
         await second.open()
         await until(lambda: engine.capacity()[0].queue_depth)
-        waiting = {ticket.ticket.session for ticket in engine._dispatcher._queue.values()}
+        waiting = {ticket.ticket.session for ticket in engine._dispatcher._device._queue.values()}
         loser = first if "a" in waiting else second
         before = len(loser.cancelled)
         loser.supersede()
@@ -382,18 +382,18 @@ def test_frames_that_are_not_what_the_card_promises_are_a_fault() -> None:
         await asyncio.sleep(0.5)
         decode, run_batch = StepKind.DECODE, device.run
 
-        async def not_a_number(batch: Batch) -> list[object]:
+        async def not_a_picture(batch: Batch) -> list[object]:
             results = await run_batch(batch)
             if batch.kind is decode:
-                wrong = np.full(results[0].frames_FHWC.shape, np.nan, np.float32)
+                wrong = np.full(results[0].frames_FHWC.shape, 0.5, np.float32)
                 results = [type(results[0])(wrong)]
             return results
 
-        device.run = not_a_number  # type: ignore[method-assign]
-        engine._dispatcher._device = device
+        device.run = not_a_picture  # type: ignore[method-assign]
+        engine._dispatcher._device._device = device
         await asyncio.sleep(0.5)
         assert [fault.code for fault in driver.faults] == ["bad_frames", "bad_frames"]
-        assert driver.faults[0].detail == "frames are float32 (all finite: False), the card promises uint8"
+        assert driver.faults[0].detail == "frames are float32 (all finite: True), the card promises uint8"
         await closed(engine, driver)
 
     play(scene)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from worldroom.engine import admission, core, drive, pools
+from worldroom.engine import admission, drive, pools, reception
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.toy.runtime import ToyRuntime
 from worldroom.tests.flow.test_engine import (
@@ -52,7 +52,7 @@ def unreserved_slot(patch: pytest.MonkeyPatch) -> None:
         no = refuse(need, room)
         return None if no is not None and no.reason == "no_slot" else no
 
-    patch.setattr(core, "refuse", careless)
+    patch.setattr(reception, "refuse", careless)
 
 
 @pytest.mark.parametrize(

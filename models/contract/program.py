@@ -1,0 +1,59 @@
+"""Programs: the stages a card's work goes through, in order, and where each of them runs. Typed data on the card.
+
+realtime    prompt_encode -> chunk_rollout -> decode -> encode        encode is the engine's, for every card
+
+device  [ denoise n ][ denoise n+1 ][ denoise n+2 ]      a decode that runs beside the device meets the next chunk's
+beside               [ decode n    ][ decode n+1  ]      denoise; what it computes is the same bits either way
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .loop import StepKind
+
+
+class Where(StrEnum):
+    """DEVICE: the one thread that owns the slab. BESIDE: a thread of its own, for steps that touch nothing but their
+    row. ENCODERS: the threads that make packets of frames."""
+
+    DEVICE = "device"
+    BESIDE = "beside"
+    ENCODERS = "encoders"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`steps`: the step kinds it is made of; none for what is no step of a loop."""
+
+    name: str
+    where: Where
+    steps: tuple[StepKind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """See the module docstring."""
+
+    name: str
+    stages: tuple[Stage, ...]
+
+    def where(self, kind: StepKind) -> Where:
+        """A kind that no stage names (cache_io) belongs to the device."""
+        return next((stage.where for stage in self.stages if kind in stage.steps), Where.DEVICE)
+
+
+def realtime(decode: Where = Where.DEVICE) -> Program:
+    """What a session goes through."""
+    rollout = (StepKind.ENCODE, StepKind.RECACHE, StepKind.DENOISE, StepKind.COMMIT, StepKind.COMMIT_DENOISE)
+    return Program(
+        "realtime",
+        (
+            Stage("prompt_encode", Where.DEVICE, (StepKind.PROMPT_ENCODE,)),
+            Stage("chunk_rollout", Where.DEVICE, rollout),
+            Stage("decode", decode, (StepKind.DECODE,)),
+            Stage("encode", Where.ENCODERS),
+        ),
+    )
+
+
+REALTIME = realtime()
