@@ -54,7 +54,7 @@ class Stage(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Budget:
-    """How much of everything. The shipped weights had about these budgets, in an order found while making them."""
+    """How much of everything. The shipped weights had about these budgets, stage by stage."""
 
     episodes: int = 120
     held_episodes: int = 24
@@ -62,7 +62,7 @@ class Budget:
     autoencoder: int = 1600
     memory: tuple[Phase, ...] = PHASES
     paint: int = 8000
-    rollout: int = 1500
+    rollout: int = 1100
     decoder: int = 1400
     ramp: Ramp = LONGER
     judge: int = 1200
@@ -136,10 +136,7 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: _Bar) -> None:
             data = load_latents(out / "train")
             stage_rollout.train(data, start, out / "rollout.pt", budget.rollout, seed, budget.ramp, _note_rollout(bar))
         case Stage.DECODER:
-            bar.total(budget.decoder)
-            pairs = Pairs(np.load(out / "train" / "latents.npy", mmap_mode="r"), open_episodes(out / "train").frames)
-            held, note_refined = open_episodes(out / "held").frames, _note_autoencoder(bar)
-            refine(_encoder(out), pairs, held, out / "decoder.pt", budget.decoder, seed, note_refined)
+            _decoder(out, budget, seed, bar)
         case Stage.JUDGE:
             _judge(out, budget, seed, bar)
         case Stage.TEXT:
@@ -168,6 +165,18 @@ def _encode(out: Path, bar: _Bar) -> None:
         bar.total(frames.shape[0] * frames.shape[1])
         if not (out / name / "latents.npy").exists():
             stage_autoencoder.encode_all(autoencoder, frames, out / name / "latents.npy", bar.add)
+
+
+def _decoder(out: Path, budget: Budget, seed: int, bar: _Bar) -> None:
+    folder, painted = out / "train", out / "train" / "painted.npy"
+    if not painted.exists():
+        data = load_latents(folder)
+        bar.total(data.controls_ETK.shape[0] * data.controls_ETK.shape[1])
+        stage_paint.paint_all(_transformer(out / "rollout.pt"), data, painted, bar.add)
+    bar.total(budget.decoder)
+    latents = (np.load(folder / "latents.npy", mmap_mode="r"), np.load(painted, mmap_mode="r"))
+    pairs, held = Pairs(latents, open_episodes(folder).frames), open_episodes(out / "held").frames
+    refine(_encoder(out), pairs, held, out / "decoder.pt", budget.decoder, seed, _note_autoencoder(bar))
 
 
 def _judge(out: Path, budget: Budget, seed: int, bar: _Bar) -> None:

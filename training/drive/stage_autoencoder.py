@@ -41,9 +41,9 @@ Reporter = Callable[[Report], None]
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Latents [E, T, 40, 32] and the frames they were encoded from [E or more, T, 80, 128, 3]."""
+    """Frames [E, T, 80, 128, 3] and latents of each from several sources [S, E, T, 40, 32]: encoded, painted."""
 
-    latents: NDArray[np.float16]
+    latents: tuple[NDArray[np.float16], ...]
     frames: Frames
 
 
@@ -89,14 +89,18 @@ def train(frames: Frames, held: Frames, path: Path, total: int, seed: int, repor
 def refine(
     model: DriveAutoencoder, data: Pairs, held: Frames, path: Path, total: int, seed: int, report: Reporter
 ) -> DriveAutoencoder:
-    """Train the decoder on, while the encoder and so every latent stay as they are."""
+    """Train the decoder on, while the encoder and so every latent stay as they are.
+
+    It meets the latents that the transformer paints beside encoded ones, and learns to draw them as sharp.
+    """
     torch.manual_seed(seed)
     model.encoder.eval().requires_grad_(False)
     model.decoder.train().requires_grad_(True)
 
     def batch(rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        e, t = rng.integers(data.latents.shape[0], size=BATCH), rng.integers(data.latents.shape[1], size=BATCH)
-        latent = unpack(torch.from_numpy(data.latents[e, t]).float()).contiguous(memory_format=torch.channels_last)
+        e, t = rng.integers(data.frames.shape[0], size=BATCH), rng.integers(data.frames.shape[1], size=BATCH)
+        tokens = np.stack([data.latents[i % len(data.latents)][e[i], t[i]] for i in range(BATCH)])
+        latent = unpack(torch.from_numpy(tokens).float()).contiguous(memory_format=torch.channels_last)
         return model.decoder(_noised(latent)), to_model(torch.from_numpy(data.frames[e, t]))
 
     return _fit(model, model.decoder, batch, held, path, Budget(total, seed, REFINE_RATES), report)

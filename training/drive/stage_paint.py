@@ -27,6 +27,7 @@ FRAMES = 32
 MEMORY_ERROR = 0.02  # largest noise on the memory, as a dream's own has
 AVERAGE = 0.99
 CHECKPOINT_EVERY = 100
+CHUNK = 48  # frames painted at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,22 @@ def painting_error(
     picture, memory = truth_BNC[:, :PICTURE_TOKENS], truth_BNC[:, PICTURE_TOKENS:]
     off = memory_error * torch.rand(len(memory), 1, 1, generator=g) * torch.randn(memory.shape, generator=g)
     return (model.paint(memory + off, cond) - picture).square().mean()
+
+
+@torch.inference_mode()
+def paint_all(model: DriveTransformer, data: Latents, path: Path, progress: Callable[[int], None]) -> None:
+    """Write what the model paints of every frame's memory, float16 [E, T, 40, 32]."""
+    episodes, times = data.controls_ETK.shape[:2]
+    shape = (episodes, times, PICTURE_TOKENS, model.shape.channels)
+    out = np.lib.format.open_memmap(path.with_suffix(".part.npy"), "w+", np.float16, shape)
+    for e in range(episodes):
+        for t in range(0, times, CHUNK):
+            part = slice(t, t + CHUNK)
+            cond = CondB(data.controls_ETK[e, part], data.look_ETL[e, part], data.innovations_ETI[e, part])
+            out[e, part] = model.paint(data.latents_ETNC[e, part, PICTURE_TOKENS:].float(), cond).half().numpy()
+        progress(times)
+    out.flush()
+    path.with_suffix(".part.npy").rename(path)
 
 
 @torch.no_grad()

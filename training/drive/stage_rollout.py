@@ -23,7 +23,7 @@ from .dream import ONE_STEP, TWO_STEPS, begin
 from .optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from .windows import Latents, Window, joined, sample, sample_switches, target_sigma, with_damage, with_noise
 
-RATES = Rates(muon=0.015, adam=1.5e-3, warm_up=20, flat=0.35)
+RATES = Rates(muon=0.008, adam=1e-3, warm_up=20, flat=0.25)
 BETAS = (0.9, 0.97)
 TARGETS = 12
 FRAMES = TARGETS + 2
