@@ -3,6 +3,7 @@
 C0           transformer, autoencoder and tiny decoder against diffusers or an independent golden
 C1           rollouts of at least three windows against whole-sequence masked forwards; prompt cut, blend, recache
 interleave   mixed batches against solo runs
+precision    narrow numbers, and compiled blocks, against the plain run
 """
 
 import importlib
@@ -25,6 +26,7 @@ from ..shared.video.vae import WanVae
 from ..shared.video.vae_account import VaeSizes
 from . import drawn, golden, weights
 from .card import TINY_VAE, wan_card
+from .parity_precision import compiled_trial, precision_trials
 from .parity_rollout import SEED, SMALL, clip, context_rollout, loaded, replaced, rollout, twin
 from .rows import Policy
 from .spec import Clip, Positions, Rollout, WanSpec
@@ -68,6 +70,10 @@ def trials(spec: WanSpec, card: ModelCard) -> tuple[Trial, ...]:
                     lambda: rollout(window, chunks, "recache"),
                 )
             )
+    if isinstance(spec.plan, Rollout):
+        rungs += precision_trials(small, card.recipe.narrow)
+        if card.recipe.compiled is not None:
+            rungs.append(compiled_trial(small, card.recipe.compiled))
     return (*rungs, interleave_trial(wan_card(small), lambda: loaded(small)))
 
 

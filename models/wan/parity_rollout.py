@@ -67,7 +67,7 @@ def rollout(spec: WanSpec, chunks: int, switch: str) -> Iterator[Pair]:
         expected = world.chunk(text)
         yield Pair(chunk, "rollout", "latent", session.state.x_CFHW.numpy(), expected.numpy())
         for entry in session.committed[: spec.rollout.sink_chunks]:
-            kept = runtime.slab[0, entry]
+            kept = runtime.slab.values[0, entry]
             first = sink.setdefault(entry, kept.clone())
             yield Pair(chunk, "sink", "bits moved", np.array(int((kept != first).sum())), np.array(0))
 
