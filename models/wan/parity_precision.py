@@ -6,6 +6,7 @@ itself. Velocities of last denoise steps are compared, so errors do not grow fro
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
@@ -27,7 +28,7 @@ PASSES = (StepKind.DENOISE, StepKind.COMMIT, StepKind.RECACHE)
 def precision_trials(spec: WanSpec, declared: tuple[tuple[Precision, float], ...]) -> tuple[Trial, ...]:
     """One rung for each precision the recipe declares."""
     return tuple(
-        Trial(Rung.PRECISION, f"{precision} against fp32", tolerance, lambda p=precision: _narrow(spec, p))
+        Trial(Rung.PRECISION, f"{precision} against fp32", tolerance, partial(_narrow, spec, precision))
         for precision, tolerance in declared
     )
 
@@ -35,7 +36,7 @@ def precision_trials(spec: WanSpec, declared: tuple[tuple[Precision, float], ...
 def compiled_trial(spec: WanSpec, tolerance: float) -> Trial:
     """Slow: a C++ compiler works for every part and shape."""
     return Trial(
-        Rung.PRECISION, "compiled blocks against eager", tolerance, lambda: _compiled(spec, tolerance), slow=True
+        Rung.PRECISION, "compiled blocks against eager", tolerance, partial(_compiled, spec, tolerance), slow=True
     )
 
 
