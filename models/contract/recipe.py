@@ -55,7 +55,8 @@ class RecipeSpec:
     that is not listed was not trained for. `parents`: weights this recipe started from. `command` retrains it.
     `inexact`: the largest error of a frame (of 1) against the exact run from the same state that a faster mode may
     make; 0 = there is no such mode. `narrow`: the largest error of a step's velocity, of order 1, that a narrow
-    precision may make. `compiled`: the same for compiled blocks, None = they are not offered.
+    precision may make. `compiled`: the same for compiled blocks, None = they are not offered. `samplers`: others that
+    these weights may be run with.
     """
 
     name: str
@@ -69,6 +70,7 @@ class RecipeSpec:
     inexact: float = 0.0
     narrow: tuple[tuple[Precision, float], ...] = ()
     compiled: float | None = None
+    samplers: tuple[str, ...] = ()
 
     def steps_allowed(self) -> tuple[int, ...]:
         return tuple(len(levels) for levels in self.sigmas)
@@ -82,8 +84,8 @@ class RecipeSpec:
 
     def check(self, choice: RuntimeChoice) -> None:
         """Raise `RecipeMismatch` unless these weights may be run like this."""
-        if choice.sampler != self.sampler:
-            raise RecipeMismatch(self.name, "sampler", choice.sampler, (self.sampler,))
+        if choice.sampler not in (self.sampler, *self.samplers):
+            raise RecipeMismatch(self.name, "sampler", choice.sampler, (self.sampler, *self.samplers))
         self.levels(choice.steps)
         if choice.precision not in self.precisions:
             raise RecipeMismatch(self.name, "precision", choice.precision, self.precisions)

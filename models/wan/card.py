@@ -23,7 +23,7 @@ from .spec import (
     pixel_frames,
 )
 
-RENOISE, EULER = "renoise", "flow_euler"
+RENOISE, EULER, UNIPC = "renoise", "flow_euler", "unipc"
 CODE_AND_WAN_LICENCE = "Apache-2.0"
 
 SHAPE_1B = WanShape()
@@ -138,7 +138,7 @@ def _loop(spec: WanSpec) -> LoopSpec:
 def _recipe(spec: WanSpec) -> RecipeSpec:
     precision = Precision.FP32 if spec.random else Precision.BF16
     if isinstance(spec.plan, Clip):
-        sampler, steps = EULER, spec.plan.steps[0]
+        sampler, steps = UNIPC, spec.plan.steps[0]
         sigmas = tuple(many_steps(count, spec.plan.shift) for count in spec.plan.steps)
         parents: tuple[str, ...] = ()
     else:
@@ -155,6 +155,7 @@ def _recipe(spec: WanSpec) -> RecipeSpec:
         command="none" if spec.random else "published weights: `worldroom cards pull " + spec.name + "`",
         narrow=narrow,
         compiled=COMPILED,
+        samplers=(EULER,) if isinstance(spec.plan, Clip) else (),
     )
 
 

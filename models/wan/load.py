@@ -46,7 +46,7 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
     card = replace(card, cache=cache_of(spec, choice.precision))
     runtime = WanRuntime(spec, networks, dtype, card.parity.exact, choice.precision.narrow_kv, compiled)
     if isinstance(spec.plan, Clip):
-        return LoadedCard(card, choice, total, ClipLoop(spec, card.recipe), runtime, ClipCarry)
+        return LoadedCard(card, choice, total, ClipLoop(spec, card.recipe, sampler=choice.sampler), runtime, ClipCarry)
     return LoadedCard(card, choice, total, WanLoop(spec, card.recipe), runtime, WanCarry, runtime)
 
 

@@ -193,7 +193,7 @@ class WanRuntime:
             parts = [row.prompt] if row.guide is None or row.guide.part == "whole" else []
             if row.guide is not None and row.guide.negative_CFHW is None:
                 parts.append(self._negative)
-            jobs += [_Job(x, row.sigma * 1000, prompt, row.first_frame, sees) for prompt in parts]
+            jobs += [_Job(x, row.told, prompt, row.first_frame, sees) for prompt in parts]
         velocities = iter(self._velocities(jobs))
         results = []
         for row, x in zip(rows, xs, strict=True):
@@ -227,6 +227,8 @@ class WanRuntime:
 
     def _moved(self, row: DenoiseRow, x: Tensor, velocity: Tensor) -> Tensor:
         """To the next noise level in float64; fresh noise belongs to the step that follows."""
+        if row.move is Move.STAY:
+            return velocity
         x64, v64 = x.double(), velocity.double()
         if row.move is Move.EULER:
             return (x64 + (row.next_sigma - row.sigma) * v64).float()

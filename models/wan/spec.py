@@ -166,5 +166,5 @@ def few_steps(steps: tuple[int, ...], shift: float) -> tuple[float, ...]:
 
 
 def many_steps(steps: int, shift: float) -> tuple[float, ...]:
-    """Shifted levels of `steps` equal steps from 1 down; the last step ends at 0, which is not listed."""
-    return tuple(shifted(1 - i / steps, shift) for i in range(steps))
+    """Shifted levels of `steps` equal steps from 1 towards 1/1000; the last step ends at 0, which is not listed."""
+    return tuple(shifted(1 - 0.999 * i / steps, shift) for i in range(steps))
