@@ -33,7 +33,8 @@ class Open(Message, frozen=True):
     """Reserve everything a session needs. `steps` None = the recipe's default, or fewer where only those fit.
 
     `line`: who waits, when everything is taken. The same name keeps its place from one attempt to the next, and an
-    attempt with a place is answered when that moves, or after a few seconds. '' = never wait.
+    attempt with a place is answered when that moves, or after a few seconds. '' = never wait. `raw`: its frames lie in
+    shared memory too, for a second.
     """
 
     session: str
@@ -43,6 +44,7 @@ class Open(Message, frozen=True):
     branch: int = 0
     steps: int | None = None
     line: str = ""
+    raw: bool = False
 
 
 class Close(Message, frozen=True):
@@ -230,6 +232,15 @@ class ChunkCancelled(Message, frozen=True):
     epoch: int
 
 
+class RawPlace(Message, frozen=True):
+    """Where `raw.RawReader` finds frames as the model made them: a ring of `slots`, height x width x 3 uint8 each."""
+
+    ring: str
+    slots: int
+    height: int
+    width: int
+
+
 class Frame(Message, frozen=True):
     """One encoded frame, handed out at its playout time.
 
@@ -248,6 +259,7 @@ class Frame(Message, frozen=True):
     controls: tuple[float, ...]
     begun: float
     timings: Timings
+    raw: RawPlace | None = None
 
 
 class Fault(Message, frozen=True):
