@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from ..checkpoints.load import digest, load_component
+from ..checkpoints.check import find
+from ..checkpoints.load import digest, load_component, read
 from ..checkpoints.manifest import Manifest
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
@@ -15,7 +16,7 @@ from ..shared.compiled import CompileCache, require_compiler
 from ..shared.fp8 import narrow
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError
-from . import drawn, weights
+from . import drawn, lora, weights
 from .card import cache_of
 from .clip import ClipCarry, ClipLoop
 from .loop import WanCarry, WanLoop
@@ -63,6 +64,10 @@ def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype
             module.to_empty(device=device)
             found.append(load_component(manifest.component(name), root, module))
             module.eval().requires_grad_(False)
+    if spec.lora_rank:
+        adapter = find(manifest.component("lora"), root)
+        lora.merge(transformer, lora.read(read(adapter), spec.lora_alpha, transformer))
+        found.append(adapter)
     text = Umt5Text.load(root / "tokenizer", root / "text_encoder", spec.shape, dtype)
     text.to(device)
     return WanNetworks(transformer, vae, text, tiny), digest(found)
