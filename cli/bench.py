@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from . import bench_capacity, bench_model, bench_overhead, bench_recovery, bench_steer
+from . import bench_capacity, bench_kernels, bench_model, bench_overhead, bench_recovery, bench_steer
 from .errors import did_you_mean, fail
 from .output import print_object, report_table
 
@@ -16,6 +16,7 @@ app = typer.Typer(help="Measure latency, fan-out, joining and driving with synth
 
 app.command("model")(bench_model.bench_model)
 app.command("capacity")(bench_capacity.bench_capacity)
+app.command("kernels")(bench_kernels.bench_kernels)
 app.command("overhead")(bench_overhead.bench_overhead)
 app.command("recovery")(bench_recovery.bench_recovery)
 app.command("steer")(bench_steer.bench_steer)

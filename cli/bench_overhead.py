@@ -32,6 +32,8 @@ class OverheadRow(msgspec.Struct, frozen=True):
     """So many sessions that always want more. `outside`: share of wall time in which no math ran on the device.
 
     `gap_us`: from the end of one batch's math to the start of the next. `loop_us`: CPU time of the event loop a batch.
+    `loop_share`: that as a part of it and the math's CPU time together: what a machine busy with other things leaves
+    alone.
     """
 
     sessions: int
@@ -41,6 +43,7 @@ class OverheadRow(msgspec.Struct, frozen=True):
     math_ms: Spread
     gap_us: Spread
     loop_us: float
+    loop_share: float
     outside: float
 
 
@@ -54,18 +57,18 @@ class OverheadReport(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Timed:
-    """A runtime that notes when the math of each batch began and ended, and its rows."""
+    """A runtime that notes when the math of each batch began and ended, its CPU time, and its rows."""
 
     inner: Any
-    noted: list[tuple[float, float, int]] = field(default_factory=list)
+    noted: list[tuple[float, float, float, int]] = field(default_factory=list)
 
     def allocate(self, slots: int) -> None:
         self.inner.allocate(slots)
 
     def execute(self, kind: StepKind, rows: Sequence[Any], views: Sequence[CacheView | None]) -> list[Any]:
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.thread_time()
         results: list[Any] = self.inner.execute(kind, rows, views)
-        self.noted.append((began, time.perf_counter(), len(rows)))
+        self.noted.append((began, time.perf_counter(), time.thread_time() - cpu, len(rows)))
         return results
 
     def encode_prompt(self, text: str) -> object:
@@ -156,16 +159,18 @@ async def _row(engine: Any, timed: Timed, sessions: int, seconds: float) -> Over
     await asyncio.sleep(seconds)
     took, cpu = time.perf_counter() - began, time.thread_time() - cpu
     chunks, noted = engine.capacity()[0].chunks_done - chunks, [*timed.noted]
-    math = [ended - start for start, ended, _ in noted]
+    math = [ended - start for start, ended, _, _ in noted]
+    math_cpu = sum(spent for _, _, spent, _ in noted)
     gaps = [noted[n + 1][0] - noted[n][1] for n in range(len(noted) - 1)]
     return OverheadRow(
         sessions=sessions,
         batches=len(noted),
-        rows_per_batch=round(sum(rows for _, _, rows in noted) / len(noted), 2),
+        rows_per_batch=round(sum(rows for _, _, _, rows in noted) / len(noted), 2),
         frames_per_second=round(chunks * engine.cards()[0].frames_per_chunk / took, 1),
         math_ms=spread([one * 1e3 for one in math]),
         gap_us=spread([gap * 1e6 for gap in gaps]),
         loop_us=round(cpu / len(noted) * 1e6, 1),
+        loop_share=round(cpu / (cpu + math_cpu), 4),
         outside=round(1 - sum(math) / took, 4),
     )
 
@@ -173,7 +178,17 @@ async def _row(engine: Any, timed: Timed, sessions: int, seconds: float) -> Over
 def table(report: OverheadReport) -> Table:
     title = f"{report.card}, {report.steps} steps, at most {report.max_rows} rows a batch, {report.seconds:g} s a row"
     shown = Table(title=title, title_justify="left")
-    for heading in ("sessions", "batches", "rows", "fps", "math ms p50", "gap µs p50 / p95", "loop µs", "outside math"):
+    for heading in (
+        "sessions",
+        "batches",
+        "rows",
+        "fps",
+        "math ms p50",
+        "gap µs p50 / p95",
+        "loop µs",
+        "loop of CPU",
+        "outside math",
+    ):
         shown.add_column(heading, justify="right")
     for row in report.rows:
         shown.add_row(
@@ -184,6 +199,7 @@ def table(report: OverheadReport) -> Table:
             f"{row.math_ms.p50:.2f}",
             f"{row.gap_us.p50:.0f} / {row.gap_us.p95:.0f}",
             f"{row.loop_us:.0f}",
+            f"{row.loop_share:.1%}",
             f"{row.outside:.1%}",
         )
     return shown

@@ -22,6 +22,7 @@ class ParityReport(msgspec.Struct, frozen=True):
 def parity(
     card: Annotated[str | None, typer.Argument(help="Name of the card; `worldroom cards list` shows them.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every card whose weights are here.")] = False,
+    slow: Annotated[bool, typer.Option("--slow", help="Also rungs that take minutes (compiled blocks).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Components, rollout and mixed batches against what was written apart. Exit status 1 when a rung fails."""
@@ -33,7 +34,7 @@ def parity(
     verdicts: list[Verdict] = []
     try:
         for name in catalog.names() if card is None else (card,):
-            verdicts += [judge(name, trial) for trial in catalog.trials(name)]
+            verdicts += [judge(name, trial) for trial in catalog.trials(name, slow)]
     except catalog.UnknownCard as error:
         raise fail(str(error)) from None
     if card is not None and not verdicts:

@@ -8,24 +8,22 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
-import msgspec
-
 from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.opening import Opening, OpeningSize
+from .figures import Capacity, SessionInfo, Step
+from .message import LatencyClass, Message
 
-__all__ = ["Conditions", "Opening", "OpeningSize", "PromptShare"]
-
-
-class LatencyClass(StrEnum):
-    """interactive: a person steers. stream: steady video. background: runs in slack, ages, never starves."""
-
-    INTERACTIVE = "interactive"
-    STREAM = "stream"
-    BACKGROUND = "background"
-
-
-class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """What crosses the door."""
+__all__ = [
+    "Capacity",
+    "Conditions",
+    "LatencyClass",
+    "Message",
+    "Opening",
+    "OpeningSize",
+    "PromptShare",
+    "SessionInfo",
+    "Step",
+]
 
 
 # ---- commands: into the engine -------------------------------------------------------------------------------------
@@ -35,7 +33,8 @@ class Open(Message, frozen=True):
     """Reserve everything a session needs. `steps` None = the recipe's default, or fewer where only those fit.
 
     `line`: who waits, when everything is taken. The same name keeps its place from one attempt to the next, and an
-    attempt with a place is answered when that moves, or after a few seconds. '' = never wait.
+    attempt with a place is answered when that moves, or after a few seconds. '' = never wait. `raw`: its frames lie in
+    shared memory too, for a second.
     """
 
     session: str
@@ -45,6 +44,7 @@ class Open(Message, frozen=True):
     branch: int = 0
     steps: int | None = None
     line: str = ""
+    raw: bool = False
 
 
 class Close(Message, frozen=True):
@@ -232,6 +232,15 @@ class ChunkCancelled(Message, frozen=True):
     epoch: int
 
 
+class RawPlace(Message, frozen=True):
+    """Where `raw.RawReader` finds frames as the model made them: a ring of `slots`, height x width x 3 uint8 each."""
+
+    ring: str
+    slots: int
+    height: int
+    width: int
+
+
 class Frame(Message, frozen=True):
     """One encoded frame, handed out at its playout time.
 
@@ -250,6 +259,7 @@ class Frame(Message, frozen=True):
     controls: tuple[float, ...]
     begun: float
     timings: Timings
+    raw: RawPlace | None = None
 
 
 class Fault(Message, frozen=True):
@@ -266,69 +276,6 @@ class Fault(Message, frozen=True):
 
 
 Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Fault
-
-
-class Capacity(Message, frozen=True):
-    """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1.
-
-    `waiting`: who stands in the device's line. `degraded`: sessions that were let in with fewer steps than the default.
-    `inspections`: rounds through all pools that found them sound. `feature*`: prompt embeddings kept, of all cards.
-    """
-
-    card: str
-    device: str
-    sessions: int
-    sessions_max: int
-    share_used: float
-    share_max: float
-    price_us: int
-    bytes_per_session: int
-    pool_bytes: int
-    pool_bytes_used: int
-    queue_depth: int
-    chunks_done: int
-    chunks_late: int
-    chunks_cancelled: int
-    frames_dropped: int
-    frames_superseded: int = 0
-    faults: int = 0
-    waiting: int = 0
-    degraded: int = 0
-    inspections: int = 0
-    feature_bytes_used: int = 0
-    features_evicted: int = 0
-
-
-class Step(Message, frozen=True):
-    """One batch that ran on a device: who was in it, when the first of them queued, what it was priced at."""
-
-    device: str
-    card: str
-    kind: str
-    sessions: tuple[str, ...]
-    queued: float
-    started: float
-    seconds: float
-    price: float
-
-
-class SessionInfo(Message, frozen=True):
-    """One session as it stands. price and measured: device time of a chunk, predicted and of the last one.
-
-    `late`: chunks finished after their deadline; `late_us`: by how much the last one was.
-    """
-
-    session: str
-    card: str
-    latency_class: LatencyClass
-    phase: str
-    frames: int
-    chunks: int
-    late: int
-    late_us: int
-    price_us: int
-    measured_us: int
-    wait_us: int
 
 
 class Door(Protocol):

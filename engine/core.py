@@ -6,9 +6,11 @@ Knows sessions by name only; their life is `live.py`.
 
 import asyncio
 import math
+import tempfile
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from ..clock import Clock
 from ..models.contract.loaded import LoadedCard
@@ -50,6 +52,7 @@ class Engine:
         store: SnapshotFolder | None = None,
         kept: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
         prices: PriceFolder | None = None,
+        raw: Path | None = None,
         observers: tuple[Observer, ...] = (Finite(),),
     ) -> None:
         self._spec, self._clock = spec, clock
@@ -77,6 +80,7 @@ class Engine:
             store,
             kept,
             prices,
+            raw or Path(tempfile.gettempdir()),
         )
         self._upkeep = Upkeep(self._served, self._shared, self._device.name)
         self._serving: asyncio.Task[None] | None = None

@@ -105,6 +105,8 @@ class Costs:
 
     def _nearest(self, key: StepKey, rows: int) -> tuple[int, Estimate]:
         by_rows = self._table.get(key) or self._sibling(key)
+        if (exact := by_rows.get(rows)) is not None:
+            return rows, exact
         known = max((n for n in by_rows if n <= rows), default=min(by_rows))
         return known, by_rows[known]
 

@@ -19,6 +19,7 @@ from .phase import Phase
 from .playout import Margin, Playout
 from .pools import UnknownFeature
 from .prompts import Prompts
+from .raw import ring_for
 from .served import ServedCard
 from .shared import Shared
 from .show import Show
@@ -45,10 +46,8 @@ class Live:
     ) -> None:
         card, spec, now = served.loaded.card, shared.spec, shared.clock.now()
         self.session, self.latency_class = opening.session, opening.latency_class
-        self.world = World(served, opening)
-        self.steps = self.world.steps
-        self.served = served
-        self.gone = asyncio.Event()
+        self.world, self.gone = World(served, opening), asyncio.Event()
+        self.steps, self.served = self.world.steps, served
         self._shared, self._events, self._released = shared, emit, released
         self._scope = Scope(shared.scope)
         self._margin = Margin(spec.margin_low, spec.margin_high)
@@ -56,6 +55,7 @@ class Live:
         self._show = Show(
             self.session,
             card.frame,
+            ring_for(opening, card.frame, shared.raw),
             shared.clock,
             self._playout,
             shared.encoders,

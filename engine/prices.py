@@ -107,8 +107,8 @@ class PriceFolder:
 
 def subject(served: ServedCard, device: str) -> str:
     """Everything that must be equal where kept prices are used: what makes the chunks, and the machine it runs on."""
-    machine = f"{device}, {_processor()} x{os.cpu_count()}, torch {_torch()}"
-    return f"{maker_of(served.loaded)} on {machine}"
+    software = ", ".join(f"{package} {_installed(package)}" for package in ("torch", "triton"))
+    return f"{maker_of(served.loaded)} on {device}, {_processor()} x{os.cpu_count()}, {software}"
 
 
 def sheet_of(served: ServedCard, costs: Costs, of: str) -> PriceSheet:
@@ -158,8 +158,9 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _torch() -> str:
+def _installed(package: str) -> str:
+    """Its version: with the device and the maker this is all that the kernels' choose() looks at."""
     try:
-        return version("torch")
+        return version(package)
     except PackageNotFoundError:
         return "none"

@@ -25,6 +25,7 @@ from ..models.toy.card import ToySpec
 from . import api, link
 from .core import Engine
 from .prices import PriceFolder
+from .raw import clear
 from .store import SnapshotFolder
 
 log = logging.getLogger(__name__)
@@ -65,10 +66,12 @@ class Host:
     async def _serve(self, boot: link.Boot) -> None:
         published = Path(boot.checkpoint) if boot.checkpoint else None
         loaded = [await asyncio.to_thread(self._load, card, boot.choice, boot.toy, published) for card in boot.cards]
-        self._folder = SnapshotFolder(Path(boot.folder), Path(boot.disk) if boot.disk else None)
+        folder = Path(boot.folder)
+        clear(folder)
+        self._folder = SnapshotFolder(folder, Path(boot.disk) if boot.disk else None)
         prices = PriceFolder(Path(boot.prices)) if boot.prices else None
         self._engine = engine = Engine(
-            tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept, prices=prices
+            tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept, prices=prices, raw=folder
         )
         try:
             await engine.start()

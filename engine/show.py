@@ -23,6 +23,7 @@ from .api import Frame, Timings
 from .costs import Estimate
 from .encode import Encoded, H264Encoder, KeyGate
 from .playout import TICKS, Playout
+from .raw import RawRing
 
 DUE_MAX = 2
 
@@ -48,13 +49,14 @@ class Shot:
 
 class Show:
     """See the module docstring. `encoding` learns what one frame costs from hand-over to packet, `made` gets what a
-    chunk took until its first packet.
+    chunk took until its first packet. `ring` takes the frames as they are shown, where somebody wants them raw.
     """
 
     def __init__(
         self,
         session: str,
         frame: FrameSpec,
+        ring: RawRing | None,
         clock: Clock,
         playout: Playout,
         threads: Executor,
@@ -63,7 +65,7 @@ class Show:
         emit: Callable[[Frame], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        self._session, self._clock, self._playout = session, clock, playout
+        self._session, self._ring, self._clock, self._playout = session, ring, clock, playout
         self._threads, self._encoding, self._made = threads, encoding, made
         self._emit, self._failed = emit, failed
         self._interval = 1.0 / frame.fps
@@ -154,6 +156,8 @@ class Show:
             await asyncio.wait([self._task])
         self._encoder = None
         self._raw.clear()
+        if self._ring is not None:
+            self._ring.close()
 
     async def _run(self, encoder: H264Encoder) -> None:
         while True:
@@ -216,6 +220,7 @@ class Show:
                 controls=shot.controls,
                 begun=shot.begun,
                 timings=msgspec.structs.replace(shot.timings, encode_us=round(seconds * 1e6)),
+                raw=None if self._ring is None else self._ring.write(frame, shot.rgb_HWC),
             )
         )
 

@@ -31,12 +31,12 @@ def _fold(
     best: tl.tensor, weight: tl.tensor, total: tl.tensor,
 ) -> tl.tensor:  # fmt: skip
     """One tile of keys and values into the running softmax; scales are 1 where nothing is quantised."""
-    scores = tl.dot(q, tl.trans(k), input_precision="ieee") * k_scale
+    scores = tl.dot(q, tl.trans(k), input_precision="ieee") * k_scale[None]
     scores = tl.where(inside[None], scores, -float("inf"))
     higher = tl.maximum(best, tl.max(scores, 1))
     p = tl.exp2(scores - higher[:, None])
     fade = tl.exp2(best - higher)
-    total = total * fade[:, None] + tl.dot(p.to(v.dtype), v, input_precision="ieee") * v_scale
+    total = total * fade[:, None] + tl.dot((p * v_scale[None]).to(v.dtype), v, input_precision="ieee")
     return higher, weight * fade + tl.sum(p, 1), total
 
 
@@ -48,6 +48,7 @@ def _kernel(
     heads: tl.tensor, groups: tl.tensor,
     q_row: tl.tensor, q_token: tl.tensor, q_head: tl.tensor,
     slab_entry: tl.tensor, slab_kind: tl.tensor, slab_token: tl.tensor, slab_head: tl.tensor,
+    scale_entry: tl.tensor, scale_kind: tl.tensor, scale_token: tl.tensor, scale_head: tl.tensor,
     k_row: tl.tensor, k_token: tl.tensor, k_head: tl.tensor, v_row: tl.tensor, v_token: tl.tensor, v_head: tl.tensor,
     D: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
     PAST: tl.constexpr, OWN: tl.constexpr, TURNS: tl.constexpr, SCALED: tl.constexpr, FP8: tl.constexpr,
@@ -69,11 +70,6 @@ def _kernel(
         for j in range(seen):
             length = tl.load(lengths + row * seen + j)
             entry = tl.load(entries + row * seen + j).to(tl.int64)
-            k_scale = 1.0
-            v_scale = 1.0
-            if SCALED:
-                k_scale = tl.load(scales + entry * 2 * groups + group, length > 0, 1.0)
-                v_scale = tl.load(scales + (entry * 2 + 1) * groups + group, length > 0, 1.0)
             keys = slab + entry * slab_entry + group * slab_head
             for start in range(0, length, BLOCK_K):
                 place = start + at
@@ -87,6 +83,12 @@ def _kernel(
                     sign = tl.where(d % 2 == 0, -1.0, 1.0)
                     k = k * tl.load(cos + turn, full, 0.0) + other * (sign[None] * tl.load(sin + turn, full, 0.0))
                 v = _decoded(tl.load(to + slab_kind + d[None], full, 0), FP8)
+                k_scale = tl.full((BLOCK_K,), 1.0, tl.float32)
+                v_scale = tl.full((BLOCK_K,), 1.0, tl.float32)
+                if SCALED:
+                    factor = scales + entry * scale_entry + place * scale_token + group * scale_head
+                    k_scale = tl.load(factor, inside, 0.0)
+                    v_scale = tl.load(factor + scale_kind, inside, 0.0)
                 best, weight, total = _fold(
                     query, k.to(query.dtype), v.to(query.dtype), inside, k_scale, v_scale, best, weight, total
                 )
@@ -100,7 +102,8 @@ def _kernel(
             if WIDE:
                 k = k.to(tl.float32)
                 v = v.to(tl.float32)
-            best, weight, total = _fold(query, k, v, inside, 1.0, 1.0, best, weight, total)
+            one = tl.full((BLOCK_K,), 1.0, tl.float32)
+            best, weight, total = _fold(query, k, v, inside, one, one, best, weight, total)
     total = total / tl.where(weight > 0, weight, 1.0)[:, None]
     to = out + ((row * tokens + token[:, None]) * heads + head) * D + d[None]
     tl.store(to, total.to(out.dtype.element_ty), asked)
@@ -125,9 +128,10 @@ def launched(
     if out.numel():
         _kernel[(-(-tokens // block_q), heads, rows)](
             q, slab.view(torch.uint8) if fp8 else slab, entries.contiguous(), lengths.contiguous(), cos, sin,
-            scales.contiguous() if scales is not None else q, k, v, out,
+            q if scales is None else scales, k, v, out,
             tokens, k.shape[1], slab.shape[2], entries.shape[1] if past else 0, width**-0.5 * _LOG2E, heads, groups,
-            *q.stride()[:3], *slab.stride()[:4], *k.stride()[:3], *v.stride()[:3],
+            *q.stride()[:3], *slab.stride()[:4], *(q if scales is None else scales).stride(),
+            *k.stride()[:3], *v.stride()[:3],
             D=width, BLOCK_D=max(16, power_of_two(width)), BLOCK_Q=block_q, BLOCK_K=_block_k(width, turn is not None),
             PAST=past is not None, OWN=own is not None, TURNS=turn is not None, SCALED=scales is not None, FP8=fp8,
             WIDE=WIDE, num_warps=_warps(width, turn is not None or scales is not None), num_stages=_STAGES,
@@ -153,7 +157,8 @@ def builds() -> list[Build]:
     sizes = ("tokens", "own_tokens", "slab_tokens", "seen", "heads", "groups")
     slab = ("slab_entry", "slab_kind", "slab_token", "slab_head")
     strides = ("q_row", "q_token", "q_head", *slab, "k_row", "k_token", "k_head", "v_row", "v_token", "v_head")
-    types = dict.fromkeys((*sizes, *strides), "i32") | {"scale": "fp32", "entries": "*i32", "lengths": "*i32"}
+    scaled = ("scale_entry", "scale_kind", "scale_token", "scale_head")
+    types = dict.fromkeys((*sizes, *strides, *scaled), "i32") | {"scale": "fp32", "entries": "*i32", "lengths": "*i32"}
     types |= dict.fromkeys(("cos", "sin", "scales"), "*fp32")
     types |= dict.fromkeys(("q", "own_k", "own_v", "out"), "*bf16")
     kinds = (("bf16", False), ("bf16", True), ("i8", False), ("u8", True))

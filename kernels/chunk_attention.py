@@ -5,7 +5,8 @@
     out = softmax(q k^T / sqrt(D)) v     over all of them; length 0: no entry; a row that sees nothing gets zeros
 
 Keys kept plain are rotated when read, by their place in the window (j-th entry, token t: place j * S + t). int8 and fp8
-(e4m3) entries have a scale a head: key = stored * scale. Softmax and sums are float32; nothing is gathered or copied.
+(e4m3) entries have scales: key = stored * scale of its token and head (a scale an entry and head: a view that repeats
+it). Softmax and sums are float32; nothing is gathered or copied.
 Rows never meet: a row's bits do not depend on the batch. Moved: q, out, and each row's own past, 2 * S_b * G * D
 values; FLOP: 4 * T * S_b * H * D of every row b, S_b = what it sees; masked entries cost nothing.
 Sources: FlashAttention-2 (2307.08691); paged KV (2309.06180); sink and window: StreamingLLM (2309.17453).
@@ -33,14 +34,14 @@ _SCORES = 16 * 2**20  # scores the reference holds at once
 class Past:
     """What rows see before themselves. `entries_BE`, `lengths_BE` int32; see the module's docstring.
 
-    `turn`: cos and sin [E * S, P] for keys kept plain. `scales_E2G` float32 [entries, 2, G] for int8 and fp8 slabs.
+    `turn`: cos and sin [E * S, P] for keys kept plain. `scales_E2SG`: float32, any strides, for int8 and fp8 slabs.
     """
 
     slab_E2SGD: Tensor
     entries_BE: Tensor
     lengths_BE: Tensor
     turn: tuple[Tensor, Tensor] | None = None
-    scales_E2G: Tensor | None = None
+    scales_E2SG: Tensor | None = None
 
 
 def chunk_attention(
@@ -50,7 +51,7 @@ def chunk_attention(
     _check(q_BTHD, past, own)
     if runs_triton(backend, choose(q_BTHD), q_BTHD.device):
         tensors = None if past is None else (past.slab_E2SGD, past.entries_BE, past.lengths_BE)
-        turn, scales = (None, None) if past is None else (past.turn, past.scales_E2G)
+        turn, scales = (None, None) if past is None else (past.turn, past.scales_E2SG)
         return attention_kernel.launched(q_BTHD, tensors, turn, scales, own)
     rows = [_reference(q, *_seen(q, row, past, own)) for row, q in enumerate(q_BTHD)]
     return torch.stack(rows) if rows else torch.empty_like(q_BTHD)
@@ -85,9 +86,9 @@ def _seen(q_THD: Tensor, row: int, past: Past | None, own: tuple[Tensor, Tensor]
 
 def _kept(past: Past, entry: int, length: int) -> tuple[Tensor, Tensor]:
     k, v = past.slab_E2SGD[entry, :, :length]
-    if past.scales_E2G is None:
+    if past.scales_E2SG is None:
         return k, v
-    k_scale, v_scale = past.scales_E2G[entry, :, :, None]
+    k_scale, v_scale = past.scales_E2SG[entry, :, :length, :, None]
     return k.float() * k_scale, v.float() * v_scale
 
 
@@ -141,10 +142,10 @@ def _check_past(q: Tensor, past: Past, groups: int | None) -> None:
     small = slab.dtype in (torch.int8, FP8)
     expect(small or slab.dtype in FLOATS, f"slab is {slab.dtype}, wanted int8, {FP8} or one of {FLOATS}")
     expect(small or slab.dtype == q.dtype, f"slab is {slab.dtype}, q is {q.dtype}")
-    expect(small == (past.scales_E2G is not None), f"a {slab.dtype} slab {'needs' if small else 'takes no'} scales")
-    if past.scales_E2G is not None:
-        expect_shape("scales", past.scales_E2G, (slab.shape[0], 2, slab.shape[3]))
-        expect(past.scales_E2G.dtype is torch.float32, f"scales are {past.scales_E2G.dtype}, wanted torch.float32")
+    expect(small == (past.scales_E2SG is not None), f"a {slab.dtype} slab {'needs' if small else 'takes no'} scales")
+    if past.scales_E2SG is not None:
+        expect_shape("scales", past.scales_E2SG, tuple(slab.shape[:4]))
+        expect(past.scales_E2SG.dtype is torch.float32, f"scales are {past.scales_E2SG.dtype}, wanted torch.float32")
     expect_shape("entries", past.entries_BE, (rows, None))
     expect_shape("lengths", past.lengths_BE, (rows, past.entries_BE.shape[1]))
     for name, table in (("entries", past.entries_BE), ("lengths", past.lengths_BE)):

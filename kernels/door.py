@@ -23,16 +23,18 @@ def expect_shape(name: str, tensor: Tensor, shape: tuple[int | None, ...]) -> No
     fits = tensor.ndim == len(shape) and all(
         want is None or have == want for have, want in zip(tensor.shape, shape, strict=True)
     )
-    expect(fits, f"{name} is {list(tensor.shape)}, wanted {[('any' if n is None else n) for n in shape]}")
+    if not fits:
+        raise BadInput(f"{name} is {list(tensor.shape)}, wanted {[('any' if n is None else n) for n in shape]}")
 
 
 def expect_floats(*tensors: tuple[str, Tensor]) -> None:
     """Float32, bfloat16 or float16, last axis contiguous, all on one device."""
     device = tensors[0][1].device
     for name, tensor in tensors:
-        expect(tensor.dtype in FLOATS, f"{name} is {tensor.dtype}, wanted one of {', '.join(map(str, FLOATS))}")
-        expect(tensor.device == device, f"{name} is on {tensor.device}, {tensors[0][0]} on {device}")
+        if tensor.dtype not in FLOATS:
+            raise BadInput(f"{name} is {tensor.dtype}, wanted one of {', '.join(map(str, FLOATS))}")
+        if tensor.device != device:
+            raise BadInput(f"{name} is on {tensor.device}, {tensors[0][0]} on {device}")
         strides = tensor.stride()
-        expect(
-            not strides or strides[-1] == 1 or tensor.shape[-1] == 1, f"{name} has strides {strides}, the last not 1"
-        )
+        if strides and strides[-1] != 1 and tensor.shape[-1] != 1:
+            raise BadInput(f"{name} has strides {strides}, the last not 1")

@@ -132,10 +132,10 @@ def _shown(
     down = y // SCALE + tl.where(2 * (y % SCALE) + 1 < SCALE, -2, -1)
     right = x // SCALE + tl.where(2 * (x % SCALE) + 1 < SCALE, -2, -1)
     total = tl.zeros(inside.shape, tl.float32)
-    for i in tl.static_range(4):
+    for i in range(4):
         line = plane + tl.minimum(tl.maximum(down + i, 0), height - 1) * row
         across = tl.zeros(inside.shape, tl.float32)
-        for j in tl.static_range(4):
+        for j in range(4):
             at = line + tl.minimum(tl.maximum(right + j, 0), width - 1) * column
             across += _value(at, inside, BYTES) * tl.load(weights + (x % SCALE) * 4 + j)
         total += across * tl.load(weights + (y % SCALE) * 4 + i)

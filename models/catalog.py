@@ -91,12 +91,14 @@ def family(name: str) -> tuple[Family, ModelCard] | None:
     return _member(name)
 
 
-def trials(name: str) -> tuple[Trial, ...]:
-    """The rungs of a card's parity ladder; raises `UnknownCard`."""
+def trials(name: str, slow: bool = False) -> tuple[Trial, ...]:
+    """The rungs of a card's parity ladder, slow ones when they are asked for; raises `UnknownCard`."""
     if name in _CARDS:
-        return _CARDS[name].trials()
-    owner, made = _member(name)
-    return owner.trials(made)
+        every = _CARDS[name].trials()
+    else:
+        owner, made = _member(name)
+        every = owner.trials(made)
+    return tuple(trial for trial in every if slow or not trial.slow)
 
 
 def account(name: str) -> Account | None:

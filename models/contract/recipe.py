@@ -8,19 +8,43 @@ from enum import StrEnum
 
 
 class Precision(StrEnum):
+    """Of weights and activations. FP8: weights of the blocks are 8-bit floats with a scale per row, the rest is BF16.
+    KV8: keys and values are kept as 8-bit integers with a scale per token and head.
+    """
+
     FP32 = "fp32"
     BF16 = "bf16"
     INT = "int"
+    FP8 = "fp8"
+    FP32_KV8 = "fp32-kv8"
+    BF16_KV8 = "bf16-kv8"
+    FP8_KV8 = "fp8-kv8"
+
+    @property
+    def narrow_weights(self) -> bool:
+        return self in (Precision.FP8, Precision.FP8_KV8)
+
+    @property
+    def narrow_kv(self) -> bool:
+        return self in (Precision.FP32_KV8, Precision.BF16_KV8, Precision.FP8_KV8)
+
+    @property
+    def full(self) -> bool:
+        """Activations are FP32."""
+        return self in (Precision.FP32, Precision.FP32_KV8)
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeChoice:
-    """What a server wants to run a card with. `exact` False: steps may be skipped, within the recipe's `inexact`."""
+    """What a server wants to run a card with. `exact` False: steps may be skipped, within the recipe's `inexact`.
+    `compiled`: blocks run compiled, within the recipe's `compiled`.
+    """
 
     sampler: str
     steps: int
     precision: Precision
     exact: bool = True
+    compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +54,9 @@ class RecipeSpec:
     `sigmas` maps a step count to its noise levels, first to last (the final x0 follows the last one); a step count
     that is not listed was not trained for. `parents`: weights this recipe started from. `command` retrains it.
     `inexact`: the largest error of a frame (of 1) against the exact run from the same state that a faster mode may
-    make; 0 = there is no such mode.
+    make; 0 = there is no such mode. `narrow`: the largest error of a step's velocity, of order 1, that a narrow
+    precision may make. `compiled`: the same for compiled blocks, None = they are not offered. `samplers`: others that
+    these weights may be run with.
     """
 
     name: str
@@ -42,6 +68,9 @@ class RecipeSpec:
     data: str
     command: str
     inexact: float = 0.0
+    narrow: tuple[tuple[Precision, float], ...] = ()
+    compiled: float | None = None
+    samplers: tuple[str, ...] = ()
 
     def steps_allowed(self) -> tuple[int, ...]:
         return tuple(len(levels) for levels in self.sigmas)
@@ -55,13 +84,15 @@ class RecipeSpec:
 
     def check(self, choice: RuntimeChoice) -> None:
         """Raise `RecipeMismatch` unless these weights may be run like this."""
-        if choice.sampler != self.sampler:
-            raise RecipeMismatch(self.name, "sampler", choice.sampler, (self.sampler,))
+        if choice.sampler not in (self.sampler, *self.samplers):
+            raise RecipeMismatch(self.name, "sampler", choice.sampler, (self.sampler, *self.samplers))
         self.levels(choice.steps)
         if choice.precision not in self.precisions:
             raise RecipeMismatch(self.name, "precision", choice.precision, self.precisions)
         if not choice.exact and self.inexact == 0.0:
             raise RecipeMismatch(self.name, "mode", "inexact", ("exact",))
+        if choice.compiled and self.compiled is None:
+            raise RecipeMismatch(self.name, "mode", "compiled", ("eager",))
 
 
 class RecipeMismatch(ValueError):

@@ -24,7 +24,7 @@ from .card import WEIGHTS
 from .load import load_drive
 
 
-class _Widest(TorchDispatchMode):
+class _Widest(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Bytes of the largest input and output of one operation."""
 
     bytes = 0
@@ -47,7 +47,7 @@ def account() -> Account:
     session = Session(loaded, 0, 0, inputs, loaded.runtime.encode_prompt)
     passes: Counter[str] = Counter()
     flop: dict[str, int] = {}
-    widest = _Widest()
+    widest = _Widest()  # type: ignore[no-untyped-call]
     while not session.finished:
         session.begin()
         while (plan := session.plan) is not None:

@@ -3,6 +3,7 @@
     C0          one component against diffusers, transformers or an independently written golden
     C1          a whole rollout with a fixed seed against the family's golden
     interleave  sessions in mixed batches against the same sessions alone
+    precision   a run in narrow numbers, or compiled, against the plain one, within what the recipe declares
 
 A tap is a value taken on the way (step, block, name), in the order of computation, so the first one that is off says
 where to look. Knows no family and no tensor library: values are numpy arrays.
@@ -22,6 +23,7 @@ class Rung(StrEnum):
     C0 = "C0"
     C1 = "C1"
     INTERLEAVE = "interleave"
+    PRECISION = "precision"
 
 
 class Missing(RuntimeError):
@@ -41,12 +43,16 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One rung of one card. `tolerance` is the max abs error allowed; 0 = bit-equal. `run` may raise `Missing`."""
+    """One rung of one card. `tolerance` is the max abs error allowed; 0 = bit-equal. `run` may raise `Missing`.
+
+    `slow`: takes minutes, so it is climbed only when asked for.
+    """
 
     rung: Rung
     subject: str
     tolerance: float
     run: Callable[[], Iterable[Pair]]
+    slow: bool = False
 
 
 class Diverged(msgspec.Struct, frozen=True):

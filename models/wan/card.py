@@ -23,11 +23,18 @@ from .spec import (
     pixel_frames,
 )
 
-RENOISE, EULER = "renoise", "flow_euler"
+RENOISE, EULER, UNIPC = "renoise", "flow_euler", "unipc"
 CODE_AND_WAN_LICENCE = "Apache-2.0"
 
 SHAPE_1B = WanShape()
 SHAPE_14B = WanShape(dim=5120, heads=40, layers=40, ffn=13824)
+NARROW = (
+    (Precision.FP8, 0.2),
+    (Precision.FP32_KV8, 0.01),
+    (Precision.BF16_KV8, 0.1),
+    (Precision.FP8_KV8, 0.2),
+)
+COMPILED = 0.02
 FOUR_STEPS = few_steps((1000, 750, 500, 250), shift=5.0)
 
 
@@ -106,7 +113,7 @@ def wan_card(spec: WanSpec) -> ModelCard:
             opening=pixel_frames(spec.chunk, opens=True),
         ),
         controls=(),
-        cache=_cache(spec),
+        cache=cache_of(spec, Precision.FP32 if spec.random else Precision.BF16),
         suggestions=_SUGGESTIONS,
     )
 
@@ -131,30 +138,36 @@ def _loop(spec: WanSpec) -> LoopSpec:
 def _recipe(spec: WanSpec) -> RecipeSpec:
     precision = Precision.FP32 if spec.random else Precision.BF16
     if isinstance(spec.plan, Clip):
-        sampler, steps = EULER, spec.plan.steps[0]
+        sampler, steps = UNIPC, spec.plan.steps[0]
         sigmas = tuple(many_steps(count, spec.plan.shift) for count in spec.plan.steps)
         parents: tuple[str, ...] = ()
     else:
         sampler, steps, sigmas, parents = RENOISE, len(spec.plan.sigmas), (spec.plan.sigmas,), ("Wan2.1-T2V",)
+    narrow = NARROW if isinstance(spec.plan, Rollout) else NARROW[:1]
     return RecipeSpec(
         name=spec.name,
         sampler=sampler,
         sigmas=sigmas,
-        precisions=(Precision.BF16, Precision.FP32),
+        precisions=(Precision.BF16, Precision.FP32, *(p for p, _ in narrow)),
         default=RuntimeChoice(sampler, steps, precision),
         parents=() if spec.random else parents,
         data="none: weights are drawn from a seed" if spec.random else "as published by its authors",
         command="none" if spec.random else "published weights: `worldroom cards pull " + spec.name + "`",
+        narrow=narrow,
+        compiled=COMPILED,
+        samplers=(EULER,) if isinstance(spec.plan, Clip) else (),
     )
 
 
-def _cache(spec: WanSpec) -> CacheSpec | None:
+def cache_of(spec: WanSpec, precision: Precision) -> CacheSpec | None:
+    """None for clips. Keys and values of 8 bits have a 32-bit scale per token and head."""
     if isinstance(spec.plan, Clip):
         return None
-    plan, width = spec.plan, 4 if spec.random else 2
+    plan, width, elements = spec.plan, 4 if precision.full else 2, account.entry_elements(spec)
+    scales = elements // spec.shape.head_width * 4
     return CacheSpec(
         ring=plan.past_chunks + 1 + plan.rebuild,
-        bytes_per_entry=account.entry_elements(spec) * width,
+        bytes_per_entry=elements + scales if precision.narrow_kv else elements * width,
         sink=plan.sink_chunks,
         rebuild=plan.rebuild,
         carry_bytes=(account.decoder_elements(spec) + account.carry_elements(spec)) * width,

@@ -11,11 +11,14 @@ from typing import assert_never
 
 import msgspec
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ..contract.loop import Ask, Done, Outcome, StepKind, WorkPlan
 from ..contract.recipe import RecipeSpec
+from ..shared.noise import NoiseKey, gaussian
+from .card import UNIPC
 from .loop import mix
 from .rows import (
     Decoded,
@@ -32,6 +35,7 @@ from .rows import (
     Written,
 )
 from .spec import WanSpec, pixel_frames
+from .unipc import Solver, advance, timestep
 
 DECODED_AT_ONCE = 3  # latent frames
 
@@ -50,7 +54,9 @@ class Part(StrEnum):
 
 
 class ClipState(msgspec.Struct, frozen=True):
-    """`negative_CFHW`: the velocity without the prompt between the two halves of a sequential step."""
+    """`negative_CFHW`: the velocity without the prompt between the two halves of a sequential step. `solver`: what a
+    multistep sampler remembers; None = Euler.
+    """
 
     seed: int
     branch: int
@@ -65,16 +71,24 @@ class ClipState(msgspec.Struct, frozen=True):
     features: tuple[Tensor, ...] = ()
     frames: tuple[NDArray[np.uint8], ...] = ()
     digests: tuple[str, ...] = ()
+    solver: Solver | None = None
 
 
 class ClipLoop:
     """Stateless; policy and scale are the spec's."""
 
-    def __init__(self, spec: WanSpec, recipe: RecipeSpec, policy: Policy = Policy.BATCHED) -> None:
+    def __init__(
+        self, spec: WanSpec, recipe: RecipeSpec, policy: Policy = Policy.BATCHED, sampler: str | None = None
+    ) -> None:
+        """`sampler` None = the recipe's."""
         self._spec, self._clip, self._recipe, self._policy = spec, spec.clip, recipe, policy
+        self._multistep = (sampler or recipe.sampler) == UNIPC
         self._first_part = Part.NEGATIVE if policy is Policy.SEQUENTIAL else Part.WHOLE
 
     def init(self, ask: Ask[ClipCarry]) -> ClipState:
+        s = self._spec.shape
+        shape = (s.channels, self._clip.frames, s.rows, s.columns)
+        noise = gaussian(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), shape) if self._multistep else None
         return ClipState(
             seed=ask.seed,
             branch=ask.branch,
@@ -83,6 +97,8 @@ class ClipLoop:
             prompt=mix(ask.features, ask.conditions),
             clips=0 if ask.carry is None else ask.carry.clips,
             part=self._first_part,
+            x_CFHW=None if noise is None else torch.from_numpy(noise),
+            solver=Solver() if self._multistep else None,
         )
 
     def next(self, state: ClipState) -> WorkPlan[WanRow] | Done:
@@ -101,6 +117,11 @@ class ClipLoop:
         match result:
             case Denoised(negative_CFHW) if state.part is Part.NEGATIVE:
                 return msgspec.structs.replace(state, negative_CFHW=negative_CFHW, part=Part.WHOLE)
+            case Denoised(velocity_CFHW) if state.solver is not None and state.x_CFHW is not None:
+                x, levels = state.x_CFHW.to(velocity_CFHW.device), (*state.sigmas, 0.0)
+                x_CFHW, solver = advance(state.solver, levels, state.step, x, velocity_CFHW)
+                moved = msgspec.structs.replace(state, x_CFHW=x_CFHW, solver=solver)
+                return msgspec.structs.replace(moved, negative_CFHW=None, part=self._first_part, step=state.step + 1)
             case Denoised(x_CFHW):
                 return msgspec.structs.replace(
                     state, x_CFHW=x_CFHW, negative_CFHW=None, part=self._first_part, step=state.step + 1
@@ -130,9 +151,10 @@ class ClipLoop:
             frames=self._clip.frames,
             sigma=state.sigmas[state.step],
             next_sigma=0.0 if last else state.sigmas[state.step + 1],
-            move=Move.EULER,
+            move=Move.EULER if state.solver is None else Move.STAY,
             noise=(state.seed, state.branch, state.chunk, 0),
             first_frame=0,
             prompt=state.prompt,
             guide=None if self._policy is Policy.NONE else guide,
+            timestep=None if state.solver is None else timestep(state.sigmas[state.step]),
         )

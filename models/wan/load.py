@@ -1,18 +1,23 @@
 """A Wan card made ready: networks filled from a checkpoint or drawn, then loop and runtime around them."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from ..checkpoints.load import digest, load_component
+from ..checkpoints.check import find
+from ..checkpoints.load import digest, load_component, read
 from ..checkpoints.manifest import Manifest
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
-from ..contract.recipe import Precision, RuntimeChoice
+from ..contract.recipe import RuntimeChoice
+from ..shared.compiled import CompileCache, require_compiler
+from ..shared.fp8 import narrow
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError
-from . import drawn, weights
+from . import drawn, lora, weights
+from .card import cache_of
 from .clip import ClipCarry, ClipLoop
 from .loop import WanCarry, WanLoop
 from .runtime import WanNetworks, WanRuntime
@@ -21,21 +26,28 @@ from .text import Umt5Text
 from .tiny_decoder import TinyDecoder
 from .transformer import WanTransformer
 
-_DTYPES = {Precision.BF16: torch.bfloat16, Precision.FP32: torch.float32}
-
 
 def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
-    """Raises `WeightsError`, or ImportError where a published prompt encoder needs the extra `diffusers`."""
-    dtype, manifest = _DTYPES[choice.precision], weights.manifest(spec)
+    """Raises `WeightsError`, `NoCompiler`, or ImportError where a prompt encoder needs the extra `diffusers`."""
+    dtype = torch.float32 if choice.precision.full else torch.bfloat16
+    manifest = weights.manifest(spec)
     if manifest is None:
         networks, total = drawn.networks(spec, dtype), hashlib.sha256(f"drawn 1 {spec}".encode()).hexdigest()
     elif checkpoint is None:
         raise WeightsError(Path(), f"card '{card.name}' needs its checkpoint: `worldroom cards pull {card.name}`")
     else:
         networks, total = _published(spec, manifest, checkpoint, dtype)
-    runtime = WanRuntime(spec, networks, dtype, exact=card.parity.exact)
+    device = next(networks.transformer.parameters()).device
+    if choice.precision.narrow_weights:
+        narrow(networks.transformer.blocks)
+    compiled = None
+    if choice.compiled and card.recipe.compiled is not None:
+        require_compiler(device)
+        compiled = CompileCache(card.name, choice.precision, card.recipe.compiled)
+    card = replace(card, cache=cache_of(spec, choice.precision))
+    runtime = WanRuntime(spec, networks, dtype, card.parity.exact, choice.precision.narrow_kv, compiled)
     if isinstance(spec.plan, Clip):
-        return LoadedCard(card, choice, total, ClipLoop(spec, card.recipe), runtime, ClipCarry)
+        return LoadedCard(card, choice, total, ClipLoop(spec, card.recipe, sampler=choice.sampler), runtime, ClipCarry)
     return LoadedCard(card, choice, total, WanLoop(spec, card.recipe), runtime, WanCarry, runtime)
 
 
@@ -52,6 +64,10 @@ def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype
             module.to_empty(device=device)
             found.append(load_component(manifest.component(name), root, module))
             module.eval().requires_grad_(False)
+    if spec.lora_rank:
+        adapter = find(manifest.component("lora"), root)
+        lora.merge(transformer, lora.read(read(adapter), spec.lora_alpha, transformer))
+        found.append(adapter)
     text = Umt5Text.load(root / "tokenizer", root / "text_encoder", spec.shape, dtype)
     text.to(device)
     return WanNetworks(transformer, vae, text, tiny), digest(found)

@@ -3,13 +3,12 @@
 C0           transformer, autoencoder and tiny decoder against diffusers or an independent golden
 C1           rollouts of at least three windows against whole-sequence masked forwards; prompt cut, blend, recache
 interleave   mixed batches against solo runs
+precision    narrow numbers, and compiled blocks, against the plain run
 """
 
-import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +17,15 @@ from torch import Tensor
 
 from ..contract.card import ModelCard
 from ..parity.interleave import interleave_trial
-from ..parity.ladder import Missing, Pair, Rung, Trial
+from ..parity.ladder import Pair, Rung, Trial
 from ..shared.drawn import draw
 from ..shared.video.rope import rotation
 from ..shared.video.vae import WanVae
 from ..shared.video.vae_account import VaeSizes
 from . import drawn, golden, weights
 from .card import TINY_VAE, wan_card
-from .parity_rollout import SEED, SMALL, clip, context_rollout, loaded, replaced, rollout, twin
+from .parity_precision import compiled_trial, precision_trials
+from .parity_rollout import SEED, SMALL, clip, context_rollout, loaded, reference, replaced, rollout, twin, unipc_clip
 from .rows import Policy
 from .spec import Clip, Positions, Rollout, WanSpec
 from .tiny_decoder import TinyDecoder
@@ -46,6 +46,7 @@ def trials(spec: WanSpec, card: ModelCard) -> tuple[Trial, ...]:
         rungs += [
             Trial(Rung.C1, f"clip, guidance '{policy}'", ROUNDING, partial(clip, small, policy)) for policy in Policy
         ]
+        rungs.append(Trial(Rung.C1, "clip, UniPC against diffusers' scheduler", ROUNDING, lambda: unipc_clip(small)))
     elif spec.plan.context:
         rungs.append(Trial(Rung.C1, "context rebuilt before each chunk", ROUNDING, lambda: context_rollout(small)))
     else:
@@ -68,6 +69,10 @@ def trials(spec: WanSpec, card: ModelCard) -> tuple[Trial, ...]:
                     lambda: rollout(window, chunks, "recache"),
                 )
             )
+    if isinstance(spec.plan, Rollout):
+        rungs += precision_trials(small, card.recipe.narrow)
+        if card.recipe.compiled is not None:
+            rungs.append(compiled_trial(small, card.recipe.compiled))
     return (*rungs, interleave_trial(wan_card(small), lambda: loaded(small)))
 
 
@@ -76,7 +81,7 @@ def trials(spec: WanSpec, card: ModelCard) -> tuple[Trial, ...]:
 
 def _transformer() -> Iterator[Pair]:
     """Two rows at different noise levels, no past, per-frame timesteps all equal within a row."""
-    made = _diffusers("WanTransformer3DModel")
+    made = reference("WanTransformer3DModel")
     s, spec = SMALL, WanSpec("c0", "", SMALL, TINY_VAE, Rollout((1.0,)))
     ours = drawn.networks(replace(spec, random=True), torch.float32).transformer
     theirs = made(
@@ -99,7 +104,7 @@ def _transformer() -> Iterator[Pair]:
 def _vae(decodes: bool) -> Iterator[Pair]:
     """Nine latent frames in threes, one by one, and at once; diffusers goes one by one."""
     sizes = VaeSizes(width=8)
-    ours, theirs = WanVae(sizes), _diffusers("AutoencoderKLWan")(base_dim=8).eval()
+    ours, theirs = WanVae(sizes), reference("AutoencoderKLWan")(base_dim=8).eval()
     draw(ours, SEED)
     keys = weights.diffusers_vae(sizes)
     theirs.load_state_dict({keys.to_public(name): value for name, value in ours.state_dict().items()})
@@ -131,14 +136,6 @@ def _tiny_decoder() -> Iterator[Pair]:
         second, _ = ours.decode(latent[:, :, 3:], features)
         expected = golden.tiny_decoder(dict(ours.state_dict()), latent[0])
     yield Pair(0, "tiny decoder", "picture", torch.cat((first, second), 2)[0].numpy(), expected.numpy())
-
-
-def _diffusers(name: str) -> Callable[..., Any]:
-    try:
-        made: Callable[..., Any] = getattr(importlib.import_module("diffusers"), name)
-    except ImportError as error:
-        raise Missing("the extra 'diffusers' is not installed") from error
-    return made
 
 
 def _random(shape: tuple[int, ...], seed: int) -> Tensor:

@@ -4,8 +4,10 @@ The twin has the card's plan with tiny sizes and drawn weights. Latents are comp
 bit of the sink. Each generator yields its taps in order.
 """
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,10 +15,10 @@ from torch import Tensor
 
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import Precision, RuntimeChoice
-from ..parity.ladder import Pair
+from ..parity.ladder import Missing, Pair
 from ..parity.session import ChunkInput, Session
 from . import drawn, golden
-from .card import TINY_VAE, wan_card
+from .card import EULER, TINY_VAE, UNIPC, wan_card
 from .clip import ClipLoop
 from .loop import WanCarry, WanLoop
 from .rows import Policy
@@ -26,6 +28,15 @@ from .spec import Clip, Positions, Rollout, WanShape, WanSpec
 SEED = 7
 SMALL = WanShape(dim=48, heads=4, layers=2, ffn=96, text_dim=32, text_length=8, freq_dim=32, rows=4, columns=4)
 TWO_PROMPTS = ("a red fox trots through snow", "a lighthouse in a storm at night")
+
+
+def reference(name: str) -> Callable[..., Any]:
+    """One of diffusers' classes; raises `Missing`."""
+    try:
+        made: Callable[..., Any] = getattr(importlib.import_module("diffusers"), name)
+    except ImportError as error:
+        raise Missing("the extra 'diffusers' is not installed") from error
+    return made
 
 
 def twin(spec: WanSpec) -> WanSpec:
@@ -38,10 +49,13 @@ def replaced(spec: WanSpec, recache: bool) -> WanSpec:
     return replace(spec, plan=replace(spec.rollout, recache=recache))
 
 
-def loaded(spec: WanSpec, exact: bool = True, policy: Policy = Policy.BATCHED) -> LoadedCard:
+def loaded(
+    spec: WanSpec, exact: bool = True, policy: Policy = Policy.BATCHED, sampler: str | None = None
+) -> LoadedCard:
     card = wan_card(spec)
-    choice = RuntimeChoice(card.recipe.sampler, card.recipe.default.steps, Precision.FP32)
-    loop = ClipLoop(spec, card.recipe, policy) if isinstance(spec.plan, Clip) else WanLoop(spec, card.recipe)
+    choice = RuntimeChoice(sampler or card.recipe.sampler, card.recipe.default.steps, Precision.FP32)
+    clips = isinstance(spec.plan, Clip)
+    loop = ClipLoop(spec, card.recipe, policy, choice.sampler) if clips else WanLoop(spec, card.recipe)
     runtime = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, exact)
     return LoadedCard(card, choice, "drawn", loop, runtime)
 
@@ -67,7 +81,7 @@ def rollout(spec: WanSpec, chunks: int, switch: str) -> Iterator[Pair]:
         expected = world.chunk(text)
         yield Pair(chunk, "rollout", "latent", session.state.x_CFHW.numpy(), expected.numpy())
         for entry in session.committed[: spec.rollout.sink_chunks]:
-            kept = runtime.slab[0, entry]
+            kept = runtime.slab.values[0, entry]
             first = sink.setdefault(entry, kept.clone())
             yield Pair(chunk, "sink", "bits moved", np.array(int((kept != first).sum())), np.array(0))
 
@@ -101,9 +115,27 @@ def context_rollout(spec: WanSpec) -> Iterator[Pair]:
         yield Pair(chunk, "rollout", "latent", session.state.x_CFHW.numpy(), x0.numpy())
 
 
+def unipc_clip(spec: WanSpec) -> Iterator[Pair]:
+    """Diffusers' scheduler around the golden's velocities, told whole timesteps as its pipeline tells them."""
+    made, plan, words = loaded(spec, policy=Policy.NONE, sampler=UNIPC), spec.clip, TWO_PROMPTS[0]
+    runtime = _runtime(made)
+    session = Session(made, 0, SEED, [ChunkInput((), (0.0, 0.0), words)], runtime.encode_prompt)
+    net, shape = _net(runtime, spec), (spec.shape.channels, plan.frames, spec.shape.rows, spec.shape.columns)
+    scheduler = reference("UniPCMultistepScheduler")(
+        prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=plan.shift
+    )
+    scheduler.set_timesteps(made.choice.steps)
+    text, x = runtime.encode_prompt(words).double(), golden.noise(SEED, 0, 0, shape)
+    for timestep in scheduler.timesteps:
+        velocity = golden.velocity(net, [golden.Segment(x, float(timestep) / 1000, text, 0, ())])
+        x = scheduler.step(velocity[None], timestep, x[None]).prev_sample[0]
+    for _ in session.run():
+        yield Pair(0, "clip", "latent", session.state.x_CFHW.numpy(), x.numpy())
+
+
 def clip(spec: WanSpec, policy: Policy) -> Iterator[Pair]:
     """Euler steps along the guided velocity, written out."""
-    made, plan, words = loaded(spec, policy=policy), spec.clip, TWO_PROMPTS[0]
+    made, plan, words = loaded(spec, policy=policy, sampler=EULER), spec.clip, TWO_PROMPTS[0]
     runtime = _runtime(made)
     inputs = [ChunkInput((), (0.0, 0.0), words)] * 2
     session = Session(made, 0, SEED, inputs, runtime.encode_prompt)

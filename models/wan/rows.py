@@ -21,10 +21,13 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 class Move(StrEnum):
-    """From the velocity to the next x. RENOISE: x0, then fresh noise at the next level. EULER: along the velocity."""
+    """From the velocity to the next x. RENOISE: x0, then fresh noise at the next level. EULER: along the velocity.
+    STAY: the velocity itself comes back, and the loop moves on.
+    """
 
     RENOISE = "renoise"
     EULER = "euler"
+    STAY = "stay"
 
 
 class Policy(StrEnum):
@@ -54,7 +57,8 @@ class Guide(msgspec.Struct, frozen=True):
 class DenoiseRow(msgspec.Struct, frozen=True):
     """`x_CFHW` None = it is the noise of `noise` = (seed, branch, chunk, step) itself.
 
-    `next_sigma` 0 = the result is the clean x0. `rebuilt`, `context`: what to read, see `Reads`.
+    `next_sigma` 0 = the result is the clean x0. `rebuilt`, `context`: what to read, see `Reads`. `timestep`: what the
+    network is told, None = 1000 sigma.
     """
 
     x_CFHW: Tensor | None
@@ -68,6 +72,11 @@ class DenoiseRow(msgspec.Struct, frozen=True):
     rebuilt: int = 0
     context: int = 0
     guide: Guide | None = None
+    timestep: float | None = None
+
+    @property
+    def told(self) -> float:
+        return self.sigma * 1000 if self.timestep is None else self.timestep
 
 
 class CommitRow(msgspec.Struct, frozen=True):
@@ -109,7 +118,7 @@ WanRow = DenoiseRow | CommitRow | RecacheRow | DecodeRow | EncodeRow
 
 
 class Denoised(msgspec.Struct, frozen=True):
-    """The next x (the clean one after the last step), or the velocity without the prompt."""
+    """The next x (the clean one after the last step), or a velocity where that was asked for."""
 
     x_CFHW: Tensor
 

@@ -1,14 +1,11 @@
 """A Wan card's weights on one device: rows and cache views to results.
 
-    slab [slots, ring, layers, 2, tokens of a chunk, heads, head width]         2: keys, values
-
 A denoise step reads entries and writes none; commit and recache write `staged` and `spare` alone, so committed
 entries keep every bit until they fall out. Keys are kept rotated by their frame (absolute) or plain and rotated by
 their place when read (window). With `exact` rows run one at a time and are bit-equal to solo runs.
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,11 +17,12 @@ from torch import Tensor
 
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
+from ..shared.compiled import CompileCache, Run, eager
 from ..shared.noise import NoiseKey, gaussian
-from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.rope import Rotation, rotate, rotation
 from ..shared.video.vae import WanVae
 from .guidance import guided, stands_still
+from .prompts import PromptKeys
 from .rows import (
     CommitRow,
     Decoded,
@@ -42,13 +40,12 @@ from .rows import (
     WanRow,
     Written,
 )
-from .slab import RebuiltPast, SlabPast, write
+from .slab import RebuiltPast, Slab, SlabPast
 from .spec import Positions, Rollout, WanSpec
 from .text import TextEncoder
 from .tiny_decoder import TinyDecoder
 from .transformer import KV, NoPast, Past, WanTransformer
 
-PROMPTS_KEPT = 8  # keys and values of prompts, all layers: 94 MB each at 1.3B in bf16
 _KINDS = {
     DenoiseRow: StepKind.DENOISE,
     CommitRow: StepKind.COMMIT,
@@ -82,12 +79,20 @@ class _Job:
 class WanRuntime:
     """See the module docstring."""
 
-    def __init__(self, spec: WanSpec, networks: WanNetworks, dtype: torch.dtype, exact: bool) -> None:
+    def __init__(
+        self,
+        spec: WanSpec,
+        networks: WanNetworks,
+        dtype: torch.dtype,
+        exact: bool,
+        narrow_kv: bool = False,
+        compiled: CompileCache | None = None,
+    ) -> None:
         self.spec, self.networks, self.exact = spec, networks, exact
-        self._dtype = dtype
+        self._dtype, self._narrow_kv, self._compiled = dtype, narrow_kv, compiled
         self._device = next(networks.transformer.parameters()).device
-        self.slab = torch.zeros(0)
-        self._prompts: OrderedDict[str, tuple[KV, ...]] = OrderedDict()
+        self.slab = Slab((0,), dtype, self._device, narrow_kv)
+        self._prompt_keys = PromptKeys(networks.transformer, self._device)
         self._negative = Prompt("negative", ((networks.text.encode(""), 1.0),))
         self._rotation = lru_cache(maxsize=64)(self._rotated)
 
@@ -96,7 +101,7 @@ class WanRuntime:
             s, plan = self.spec.shape, self.spec.plan
             tokens = max(plan.chunk, plan.context) * s.tokens
             sizes = (slots, plan.past_chunks + 1 + plan.rebuild, s.layers, 2, tokens, s.heads, s.head_width)
-            self.slab = torch.zeros(sizes, dtype=self._dtype, device=self._device)
+            self.slab = Slab(sizes, self._dtype, self._device, self._narrow_kv)
 
     @torch.no_grad()
     def execute(self, kind: StepKind, rows: Sequence[WanRow], views: Sequence[CacheView | None]) -> list[WanResult]:
@@ -143,10 +148,10 @@ class WanRuntime:
 
     def read_entry(self, slot: int, entry: int) -> bytes:
         """Keys and values of one chunk, all layers, as they lie in the slab."""
-        return to_bytes(self.slab[slot, entry])
+        return self.slab.read_entry(slot, entry)
 
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
-        from_bytes(data, self.slab[slot, entry])
+        self.slab.write_entry(slot, entry, data)
 
     def _rotated(self, first: int, frames: int) -> Rotation:
         s = self.spec.shape
@@ -166,7 +171,7 @@ class WanRuntime:
                 held = _needed(view)
                 sees = self._sees(held, row.rebuilt, 0)
                 job = _Job(row.x_CFHW, 0.0, row.prompt, row.first_frame, sees)
-                write(self.slab, held.slot, held.staged, self._keys(job, self._slab_past([job])))
+                self.slab.write(held.slot, held.staged, self._keys(job, self._slab_past([job]), StepKind.COMMIT))
                 return Written()
             case RecacheRow():
                 return self._recache(row, _needed(view))
@@ -188,7 +193,7 @@ class WanRuntime:
             parts = [row.prompt] if row.guide is None or row.guide.part == "whole" else []
             if row.guide is not None and row.guide.negative_CFHW is None:
                 parts.append(self._negative)
-            jobs += [_Job(x, row.sigma * 1000, prompt, row.first_frame, sees) for prompt in parts]
+            jobs += [_Job(x, row.told, prompt, row.first_frame, sees) for prompt in parts]
         velocities = iter(self._velocities(jobs))
         results = []
         for row, x in zip(rows, xs, strict=True):
@@ -207,9 +212,10 @@ class WanRuntime:
         done = self.networks.transformer(
             torch.stack([job.x_CFHW for job in jobs]),
             torch.tensor([[job.timestep] * frames for job in jobs], device=self._device),
-            [self._prompt_kv(job.prompt) for job in jobs],
+            [self._prompt_keys.of(job.prompt) for job in jobs],
             [self._own(job, frames) for job in jobs],
             self._slab_past(jobs),
+            run=self._run(StepKind.DENOISE),
         )
         return list(done.flow_BCFHW)
 
@@ -221,6 +227,8 @@ class WanRuntime:
 
     def _moved(self, row: DenoiseRow, x: Tensor, velocity: Tensor) -> Tensor:
         """To the next noise level in float64; fresh noise belongs to the step that follows."""
+        if row.move is Move.STAY:
+            return velocity
         x64, v64 = x.double(), velocity.double()
         if row.move is Move.EULER:
             return (x64 + (row.next_sigma - row.sigma) * v64).float()
@@ -263,17 +271,21 @@ class WanRuntime:
         made: Rotation = self._rotation(first, frames)
         return made
 
-    def _keys(self, job: _Job, past: Past) -> list[KV]:
+    def _run(self, kind: StepKind) -> Run:
+        return eager if self._compiled is None else self._compiled.of(kind)
+
+    def _keys(self, job: _Job, past: Past, kind: StepKind) -> list[KV]:
         """Fresh keys (as they are kept) and values of clean latents, per layer."""
         frames = job.x_CFHW.shape[1]
         own = self._own(job, frames)
         done = self.networks.transformer(
             job.x_CFHW[None].to(self._device),
             torch.full((1, frames), job.timestep, device=self._device),
-            [self._prompt_kv(job.prompt)],
+            [self._prompt_keys.of(job.prompt)],
             [own],
             past,
             keep=True,
+            run=self._run(kind),
         )
         plan = self.spec.rollout
         if plan.positions is Positions.WINDOW:
@@ -285,7 +297,7 @@ class WanRuntime:
         plan = self.spec.rollout
         if row.keep == 0:
             job = _Job(row.x_CFHW, 0.0, row.prompt, row.first_frame, (view.slot, ()))
-            write(self.slab, view.slot, view.staged, self._keys(job, NoPast()))
+            self.slab.write(view.slot, view.staged, self._keys(job, NoPast(), StepKind.RECACHE))
             return Written()
         sink = view.committed[: plan.sink_chunks]
         held: list[list[KV]] = []
@@ -294,24 +306,12 @@ class WanRuntime:
             window = (*sink, *range(len(before)))
             job = _Job(part, 0.0, row.prompt, row.first_frame + at * plan.chunk, (view.slot, window))
             past = RebuiltPast(self.slab, view.slot, sink, before, self._window_rotation)
-            held.append(self._keys(job, past))
+            held.append(self._keys(job, past, StepKind.RECACHE))
         for entry, fresh in zip(view.spare, held[-row.keep :], strict=False):
-            write(self.slab, view.slot, entry, fresh)
+            self.slab.write(view.slot, entry, fresh)
         return Written()
 
-    # ---- text and pictures ----
-
-    def _prompt_kv(self, prompt: Prompt) -> tuple[KV, ...]:
-        """A pure function of the mix, kept for the few mixes in use."""
-        if prompt.key in self._prompts:
-            self._prompts.move_to_end(prompt.key)
-            return self._prompts[prompt.key]
-        shares = [embedding.to(self._device).float() * weight for embedding, weight in prompt.shares]
-        made = self.networks.transformer.text_kv(torch.stack(shares).sum(0) if len(shares) > 1 else shares[0])
-        self._prompts[prompt.key] = made
-        while len(self._prompts) > PROMPTS_KEPT:
-            self._prompts.popitem(last=False)
-        return made
+    # ---- pictures ----
 
     def _decode(self, row: DecodeRow) -> Decoded:
         x, features = row.x_CFHW[None].to(self._device), tuple(f.to(self._device) for f in row.features)

@@ -110,7 +110,9 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class WanSpec:
-    """One card's everything. `random`: weights are drawn, not loaded. `lora_rank` > 0: the checkpoint has a LoRA."""
+    """One card's everything. `random`: weights are drawn, not loaded. `lora_rank` > 0: the checkpoint has a LoRA, which
+    is merged when it is loaded.
+    """
 
     name: str
     title: str
@@ -122,6 +124,7 @@ class WanSpec:
     scale: int = 1
     random: bool = False
     lora_rank: int = 0
+    lora_alpha: float = 256.0
     tiny_widths: tuple[int, int, int, int] = (256, 128, 64, 64)
 
     @property
@@ -166,5 +169,5 @@ def few_steps(steps: tuple[int, ...], shift: float) -> tuple[float, ...]:
 
 
 def many_steps(steps: int, shift: float) -> tuple[float, ...]:
-    """Shifted levels of `steps` equal steps from 1 down; the last step ends at 0, which is not listed."""
-    return tuple(shifted(1 - i / steps, shift) for i in range(steps))
+    """Shifted levels of `steps` equal steps from 1 towards 1/1000; the last step ends at 0, which is not listed."""
+    return tuple(shifted(1 - 0.999 * i / steps, shift) for i in range(steps))

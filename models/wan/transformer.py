@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..shared.compiled import Run, eager
 from ..shared.video.rope import Rotation, rotate
 from .spec import WanShape
 
@@ -92,6 +93,23 @@ class Block(nn.Module):
         )
         self.modulation = nn.Parameter(torch.randn(1, 6, shape.dim) / shape.dim**0.5)
 
+    def ahead(self, x_BTM: Tensor, shift_BFM: Tensor, scale_BFM: Tensor, frames: int) -> tuple[Tensor, ...]:
+        """Queries, keys and values of the self attention."""
+        y = _modulated(x_BTM, shift_BFM, scale_BFM, frames)
+        return self.self_attn.queries(y), *self.self_attn.keys_and_values(y)
+
+    def between(self, x_BTM: Tensor, seen_BTM: Tensor, gate_BFM: Tensor, frames: int) -> tuple[Tensor, ...]:
+        """After the self attention: x, and queries of the cross attention."""
+        x = _gated(x_BTM, self.self_attn.o(seen_BTM), gate_BFM, frames)
+        return x, self.cross_attn.queries(self.norm3(x.to(self.norm3.weight.dtype)).to(x.dtype))
+
+    def behind(
+        self, x_BTM: Tensor, told_BTM: Tensor, shift_BFM: Tensor, scale_BFM: Tensor, gate_BFM: Tensor, frames: int
+    ) -> tuple[Tensor, ...]:
+        """After the cross attention: x of the next block."""
+        x = x_BTM + self.cross_attn.o(told_BTM)
+        return (_gated(x, self.ffn(_modulated(x, shift_BFM, scale_BFM, frames)), gate_BFM, frames),)
+
 
 class Head(nn.Module):
     def __init__(self, shape: WanShape) -> None:
@@ -145,8 +163,11 @@ class WanTransformer(nn.Module):
         rotation_B: Sequence[Rotation],
         past: Past,
         keep: bool = False,
+        run: Run = eager,
     ) -> Pass:
-        """One pass; timesteps in 0..1000 per frame. `keep`: only fresh keys and values are wanted, of every layer."""
+        """One pass; timesteps in 0..1000 per frame. `keep`: only fresh keys and values are wanted, of every layer.
+        `run`: how the blocks' parts are run.
+        """
         frames = x_BCFHW.shape[2]
         x = self.patch_embedding(x_BCFHW.to(self.patch_embedding.weight.dtype)).flatten(2).transpose(1, 2)
         waves = sinusoid(timestep_BF, self.shape.freq_dim)
@@ -155,19 +176,15 @@ class WanTransformer(nn.Module):
         fresh: list[list[KV]] = []
         for layer, block in enumerate(self._layers):
             e = [m.squeeze(2) for m in (block.modulation + e_BF6M).chunk(6, dim=2)]
-            y = _modulated(x, e[0], e[1], frames)
-            k, v = block.self_attn.keys_and_values(y)
+            q, k, v = run("block.ahead", Block.ahead, block, x, e[0], e[1], frames)
             if keep:
                 fresh.append([KV(k[row], v[row]) for row in range(len(k))])
                 if layer == len(self._layers) - 1:
                     return Pass(None, fresh)
-            q = block.self_attn.queries(y)
             seen = [_seen(q[i], k[i], v[i], turn, past.read(layer, i)) for i, turn in enumerate(rotation_B)]
-            x = _gated(x, block.self_attn.o(torch.stack(seen)), e[2], frames)
-            q = block.cross_attn.queries(block.norm3(x.to(block.norm3.weight.dtype)).to(x.dtype))
+            x, q = run("block.between", Block.between, block, x, torch.stack(seen), e[2], frames)
             told = [_attend(q[i], kv[layer].k_TND, kv[layer].v_TND) for i, kv in enumerate(text_B)]
-            x = x + block.cross_attn.o(torch.stack(told))
-            x = _gated(x, block.ffn(_modulated(x, e[3], e[4], frames)), e[5], frames)
+            (x,) = run("block.behind", Block.behind, block, x, torch.stack(told), e[3], e[4], e[5], frames)
         shift, scale = (m.squeeze(2) for m in (self.head.modulation + e_BFM[:, :, None]).chunk(2, dim=2))
         y = self.head.head(_modulated(x, shift, scale, frames))
         return Pass(self._unpatched(y, frames), fresh)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _WAN = "Wan-AI/Wan2.1-T2V-1.3B"
 _WAN_DIFFUSERS = "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"
 
+_LONGLIVE = "Efficient-Large-Model/LongLive-1.3B"
+_LORA_PREFIX = KeyMap((Rename("base_model.model.{*}", "{*}"),))
 _MODEL_PREFIX = KeyMap((Rename("model._fsdp_wrapped_module.{*}", "{*}"), Rename("model.{*}", "{*}")))
 
 DIFFUSERS_TRANSFORMER = KeyMap((
@@ -92,6 +94,9 @@ def manifest(spec: WanSpec) -> Manifest | None:
     if spec.decoder is Decoder.TINY:
         tiny = Layout("original", "taew2_1.pth", KeyMap(), repo="", ignore=(r"encoder\..*",))
         parts.append(ComponentManifest("tiny_decoder", lambda: tiny_keys(spec), (tiny,)))
+    if spec.lora_rank:
+        file = Layout("original", "models/lora.pt", _LORA_PREFIX, repo=_LONGLIVE, unwrap=("generator_lora",))
+        parts.append(ComponentManifest("lora", lambda: lora_keys(spec), (file,)))
     licence = "CC-BY-NC-SA-4.0" if spec.name.startswith("krea") else "Apache-2.0"
     return Manifest(spec.name, tuple(parts), licence)
 
@@ -110,8 +115,8 @@ _TRANSFORMERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = {
         "",
         (
             Layout(
-                "original", "models/longlive_base.pt", _MODEL_PREFIX, repo="Efficient-Large-Model/LongLive-1.3B",
-                unwrap=("generator_ema", "generator"),
+                "original", "models/longlive_base.pt", _MODEL_PREFIX, repo=_LONGLIVE,
+                unwrap=("generator", "generator_ema"),
             ),
         ),
     ),
@@ -130,6 +135,18 @@ def transformer_keys(spec: WanSpec) -> Mapping[str, Shape]:
     from .transformer import WanTransformer
 
     return _keys(lambda: WanTransformer(spec.shape))
+
+
+def lora_keys(spec: WanSpec) -> Mapping[str, Shape]:
+    """A pair for every linear layer of the blocks; the sides are named after the layer."""
+    weights = {key: shape for key, shape in transformer_keys(spec).items() if key.startswith("blocks.")}
+    table: dict[str, Shape] = {}
+    for key, shape in weights.items():
+        layer, _, kind = key.rpartition(".")
+        if kind == "weight" and len(shape) == 2:
+            table[f"{layer}.lora_A.weight"] = (spec.lora_rank, shape[1])
+            table[f"{layer}.lora_B.weight"] = (shape[0], spec.lora_rank)
+    return table
 
 
 def vae_keys(shape: VaeSizes) -> Mapping[str, Shape]:

@@ -37,6 +37,7 @@ class Stage:
         self.show = Show(
             "a",
             FRAME,
+            None,
             clock,
             self.playout,
             None,

@@ -162,7 +162,7 @@ def test_a_past_with_a_hole_is_a_fatal_fault_and_leaves_nothing_behind(tmp_path:
 
 def test_a_snapshot_of_another_card_is_refused() -> None:
     kept = snapshot.Snapshot("drive@1 w fp32", 2, 1, 0, 3, 0, None, 0, (), (), None)
-    with pytest.raises(snapshot.SnapshotMismatch, match="snapshot of drive@1 w fp32, this worker runs toy@1 none int"):
+    with pytest.raises(snapshot.SnapshotMismatch, match="this worker runs toy@1 none toy-1/integer int"):
         kept.carry_for(toy())
 
 

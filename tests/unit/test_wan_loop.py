@@ -70,9 +70,9 @@ def test_denoise_writes_nothing_and_a_commit_only_its_staged_entry(card: LoadedC
             session.begin()
         plan, view = session.plan, session.view()
         assert plan is not None and view is not None
-        before = runtime.slab.clone()
+        before = runtime.slab.values.clone()
         (result,) = runtime.execute(plan.kind, [plan.row], [view])
-        written = {(int(s), int(e)) for s, e in (before != runtime.slab).flatten(2).any(2).nonzero()}
+        written = {(int(s), int(e)) for s, e in (before != runtime.slab.values).flatten(2).any(2).nonzero()}
         match plan.kind:
             case StepKind.COMMIT:
                 assert plan.commit is Commit.CHUNK and written == {(1, view.staged)}

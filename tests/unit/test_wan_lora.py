@@ -1,14 +1,24 @@
 """LoRA weights: merged by the formula, switched off bit for bit, refused by name when they do not fit."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
+from worldroom.models.checkpoints import load
+from worldroom.models.checkpoints.check import find
+from worldroom.models.checkpoints.export import export_component
 from worldroom.models.shared.drawn import draw
 from worldroom.models.wan import lora
+from worldroom.models.wan.card import SPECS
 from worldroom.models.wan.parity_rollout import SMALL
 from worldroom.models.wan.transformer import WanTransformer
+from worldroom.models.wan.weights import manifest
+from worldroom.models.weights import WeightsError
 
 LAYER = "blocks.1.self_attn.q"
 WRAPPED = f"base_model.model.model.{LAYER}"
+PUBLIC = f"base_model.model.{LAYER}"
 
 
 def network() -> WanTransformer:
@@ -47,3 +57,32 @@ def test_merge_and_switch() -> None:
 def test_what_does_not_fit_is_refused_by_name(given: dict[str, torch.Tensor], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         lora.read(given, 8.0, network())
+
+
+def test_a_published_lora_is_checked_read_and_merged(tmp_path: Path) -> None:
+    """As training tools save it: names behind `base_model.model.`, inside `generator_lora`; no code of it runs."""
+    spec = replace(SPECS["longlive-1.3b"], shape=SMALL, lora_rank=4, lora_alpha=8.0)
+    made = manifest(spec)
+    assert made is not None
+    component = made.component("lora")
+    keys = component.expects()
+    assert len(keys) == 2 * SMALL.layers * 10, "q, k, v, o of two attentions and two layers of the feed forward"
+    assert keys["blocks.1.ffn.2.lora_A.weight"] == (4, 96)
+    values = {key: torch.randn(shape, dtype=torch.bfloat16) for key, shape in keys.items()}
+    export_component(component, component.layouts[0], values, tmp_path)
+    stored = torch.load(tmp_path / "models/lora.pt", weights_only=True)
+    assert f"{PUBLIC}.lora_A.weight" in stored["generator_lora"]
+    found = find(component, tmp_path)
+    net = network()
+    plain = {name: value.clone() for name, value in net.named_parameters()}
+    lora.merge(net, lora.read(load.read(found), spec.lora_alpha, net))
+    weight = f"{LAYER}.weight"
+    a, b = (values[f"{LAYER}.lora_{side}.weight"].float() for side in "AB")
+    torch.testing.assert_close(net.get_parameter(weight), plain[weight] + 2.0 * b @ a)
+    assert torch.equal(net.get_parameter("blocks.1.modulation"), plain["blocks.1.modulation"])
+    del stored["generator_lora"][f"{PUBLIC}.lora_B.weight"]
+    torch.save(stored, tmp_path / "models/lora.pt")
+    with pytest.raises(
+        WeightsError, match=r"key 'base_model\.model\.blocks\.1\.self_attn\.q\.lora_B\.weight' is missing"
+    ):
+        find(component, tmp_path)

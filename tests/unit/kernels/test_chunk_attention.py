@@ -19,7 +19,8 @@ ENTRIES, SLAB_TOKENS = 7, 5
 def pool(dtype: torch.dtype, groups: int, width: int, seed: int) -> tuple[Tensor, Tensor | None]:
     """A slab cut out of a larger one, and its scales."""
     whole = drawn((ENTRIES, 3, 2, SLAB_TOKENS, groups, width), seed)
-    scales = drawn((ENTRIES, 2, groups), seed + 1).abs() / 50 + 0.01
+    scales = drawn((ENTRIES, 2, groups, SLAB_TOKENS), seed + 1).abs().transpose(2, 3) / 50 + 0.01
+    scales = scales if seed % 2 else scales[:, :, :1].expand(-1, -1, SLAB_TOKENS, -1)
     if dtype is torch.int8:
         return (whole * 50).clamp(-127, 127).to(dtype)[:, 1], scales
     if dtype is FP8:
@@ -68,8 +69,8 @@ def seen(row: int, past: Past | None, own: tuple[Tensor, Tensor] | None) -> tupl
         ):
             for token in range(length):
                 k, v = (past.slab_E2SGD[entry, n, token].double() for n in (0, 1))
-                if past.scales_E2G is not None:
-                    k, v = (x * past.scales_E2G[entry, n, :, None] for n, x in enumerate((k, v)))
+                if past.scales_E2SG is not None:
+                    k, v = (x * past.scales_E2SG[entry, n, token, :, None] for n, x in enumerate((k, v)))
                 if past.turn is not None:
                     cos, sin = (t[j * SLAB_TOKENS + token].double() for t in past.turn)
                     pairs = torch.view_as_complex(k.reshape(len(k), -1, 2)) * torch.complex(cos, sin)

@@ -21,7 +21,7 @@ from worldroom.tests.kernel_checks import drawn, poisoned
     st.sampled_from((torch.float32, torch.bfloat16, torch.uint8)),
     st.integers(0, 99),
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_the_kernel_makes_the_formulas_bytes(
     size: tuple[int, int, int], scale: int, smooth: bool, layout: Layout, dtype: torch.dtype, seed: int
 ) -> None:

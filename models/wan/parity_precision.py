@@ -1,0 +1,75 @@
+"""Precision rungs of the Wan cards: narrow weights, narrow keys and values, and compiled blocks against the plain run.
+
+One world is made in float32; every step of it is also run, from the same rows, by a second runtime whose cache it fills
+itself. Velocities of last denoise steps are compared, so errors do not grow from chunk to chunk.
+"""
+
+import shutil
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from ..contract.loop import StepKind
+from ..contract.recipe import Precision
+from ..parity.ladder import Missing, Pair, Rung, Trial
+from ..parity.session import ChunkInput, Session
+from ..shared.compiled import COMPILERS, CompileCache
+from ..shared.fp8 import narrow
+from . import drawn
+from .parity_rollout import SEED, TWO_PROMPTS, loaded
+from .rows import Denoised, DenoiseRow
+from .runtime import WanRuntime
+from .spec import WanSpec
+
+PASSES = (StepKind.DENOISE, StepKind.COMMIT, StepKind.RECACHE)
+
+
+def precision_trials(spec: WanSpec, declared: tuple[tuple[Precision, float], ...]) -> tuple[Trial, ...]:
+    """One rung for each precision the recipe declares."""
+    return tuple(
+        Trial(Rung.PRECISION, f"{precision} against fp32", tolerance, partial(_narrow, spec, precision))
+        for precision, tolerance in declared
+    )
+
+
+def compiled_trial(spec: WanSpec, tolerance: float) -> Trial:
+    """Slow: a C++ compiler works for every part and shape."""
+    return Trial(
+        Rung.PRECISION, "compiled blocks against eager", tolerance, partial(_compiled, spec, tolerance), slow=True
+    )
+
+
+def _narrow(spec: WanSpec, precision: Precision) -> Iterator[Pair]:
+    dtype = torch.float32 if precision.full else torch.bfloat16
+    networks = drawn.networks(spec, dtype)
+    if precision.narrow_weights:
+        narrow(networks.transformer.blocks)
+    yield from _side_by_side(spec, WanRuntime(spec, networks, dtype, True, precision.narrow_kv), chunks=9)
+
+
+def _compiled(spec: WanSpec, tolerance: float) -> Iterator[Pair]:
+    if not any(shutil.which(name) for name in COMPILERS):
+        raise Missing("there is no C++ compiler")
+    cache = CompileCache(spec.name, Precision.FP32, tolerance)
+    runtime = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, True, compiled=cache)
+    yield from _side_by_side(spec, runtime, chunks=3)
+
+
+def _side_by_side(spec: WanSpec, other: WanRuntime, chunks: int) -> Iterator[Pair]:
+    plain = loaded(spec)
+    plain.runtime.allocate(1)
+    other.allocate(1)
+    inputs = [ChunkInput((), (0.0, 0.0), TWO_PROMPTS[chunk > chunks // 2]) for chunk in range(chunks)]
+    session = Session(plain, 0, SEED, inputs, plain.runtime.encode_prompt)
+    while not session.finished:
+        session.begin()
+        while (plan := session.plan) is not None:
+            view, row = session.view(), plan.row
+            (result,) = plain.runtime.execute(plan.kind, [row], [view])
+            made = other.execute(plan.kind, [row], [view])[0] if plan.kind in PASSES else None
+            last = isinstance(row, DenoiseRow) and row.next_sigma == 0
+            if last and isinstance(result, Denoised) and isinstance(made, Denoised):
+                ours, reference = ((row.x_CFHW - r.x_CFHW) / row.sigma for r in (made, result))
+                yield Pair(len(session.outcomes), "denoise", "velocity", ours.numpy(), reference.numpy())
+            session.advance(result)
