@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from redis.asyncio import Redis
 from rich.console import Console
 
 from ..clock import SystemClock
@@ -27,12 +28,16 @@ from ..rtc.edge import EdgeSpec
 from ..rtc.serving import EdgeServer
 from ..sessions.journal import Journal
 from ..sessions.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
+from ..sessions.returning import Returning
 from ..sessions.rooms import Rooms, RoomsSpec
 from ..sessions.spool import SpoolTaken
 from ..sessions.streams import Streams
+from ..sessions.worlds import Worlds
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
 JOURNAL_KEEP_S = 7 * 24 * 3600
+ROOM_KEEP_S = 3600
+"""So long a room waits for the server to come back."""
 SPARE_AFTER_S = 30.0
 
 
@@ -76,7 +81,10 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
         stack.push_async_callback(engine.close)
         journal = _journal(spec, clock, streams)
         stack.push_async_callback(journal.close)
-        rooms = Rooms(engine, journal, clock, RoomsSpec(card=spec.card, lease_s=spec.lease_seconds))
+        returning = Returning(Worlds(streams.redis, ROOM_KEEP_S), engine)
+        rooms = Rooms(
+            engine, journal, clock, RoomsSpec(card=spec.card, lease_s=spec.lease_seconds), returning=returning
+        )
         stack.push_async_callback(rooms.close)
         edge = EdgeSpec(web_root=WEB_ROOT, loopback_only=spec.loopback, udp_ports=spec.udp_ports)
         app = create_app(rooms, engine, edge, clock)
@@ -124,7 +132,7 @@ def _choice(spec: ServeSpec) -> RuntimeChoice | None:
 
 
 def _empty(folder: Path) -> Path:
-    """A folder without what an earlier server left in it: no world outlives its server."""
+    """A folder without what an earlier server left in it: worlds that outlive it are elsewhere."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -152,6 +160,7 @@ class _Journaling:
     """The streams, and the embedded server behind them when there is one."""
 
     streams: Streams
+    redis: Redis
     embedded: EmbeddedRedis | None
 
     def revive(self) -> None:
@@ -181,6 +190,6 @@ async def _streams(spec: ServeSpec) -> AsyncIterator[_Journaling]:
             raise UserFault(f"cannot use the data folder {spec.data_dir}: {error.strerror}") from None
         streams = Streams(redis, JOURNAL_KEEP_S)
         try:
-            yield _Journaling(streams, own if spec.redis_url is None else None)
+            yield _Journaling(streams, redis, own if spec.redis_url is None else None)
         finally:
             await streams.close()

@@ -36,6 +36,16 @@ class Held:
         self._kbps = 0
         self._frame, self._pts, self._at = 0, 0, now
 
+    @classmethod
+    def of(cls, past: Past, events: Callable[[api.Event], None], now: float) -> "Held":
+        """A session that lived under another edge, whose clock was another one."""
+        held = cls(past.opening, events, now)
+        held.opened = True
+        held._history, held._texts = [*past.history], OrderedDict.fromkeys(past.texts)
+        held._number, held._epoch, held._paused, held._kbps = past.number, past.epoch, past.paused, past.kbps
+        held._frame, held._pts = past.frame, past.pts
+        return held
+
     def sent(self, command: api.Command) -> None:
         """Remember a command that changes what the session is."""
         match command:

@@ -21,10 +21,11 @@ import msgspec
 from ..clock import Clock
 from ..models.contract.recipe import RuntimeChoice
 from ..models.toy.card import ToySpec
-from . import api, link
+from . import api, aside, link
 from .child import COMMAND, Child, Reserve
 from .held import Held
 from .spec import EngineSpec
+from .store import SnapshotFolder
 from .trail import Trail
 
 log = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class RemoteEngine:
 
     def __init__(self, serving: Serving, clock: Clock, command: tuple[str, ...] = COMMAND) -> None:
         self._clock = clock
-        self._folder = _folder()
+        self._folder, self._disk = _folder(), serving.disk
         self._boot = link.Boot(
             serving.cards,
             serving.choice,
@@ -127,6 +128,31 @@ class RemoteEngine:
             held.opening = msgspec.structs.replace(command, steps=answer.steps)  # as it was let in
         elif self._held.get(command.session) is held:
             del self._held[command.session]
+        return answer
+
+    def keep(self, session: str) -> bytes | None:
+        """A session that stands still, for `take_over` of another engine; None when its past is not whole."""
+        held = self._held.get(session)
+        if held is None or not held.opened or held.lost:
+            return None
+        snapshot = SnapshotFolder(Path(self._folder), self._disk).get(session)
+        return aside.dumps(aside.Aside(held.past(), snapshot or b""))
+
+    async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        """Go on with a session that another engine kept. Raises `aside.NotAside`."""
+        world, child, now = aside.loads(kept), self._child, self._clock.now()
+        past = msgspec.structs.replace(world.past, at=now)
+        session = past.opening.session
+        if child is None or not self.ready:
+            return api.Refused(session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
+        if session in self._held:
+            return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
+        if world.snapshot:
+            SnapshotFolder(Path(self._folder)).put(session, world.snapshot)
+        self._held[session] = Held.of(past, events, now)
+        answer = await self._ask(child, link.Revive(next(self._ids), past))
+        if isinstance(answer, api.Refused):
+            self._held.pop(session, None)
         return answer
 
     def post(self, command: api.Command) -> None:

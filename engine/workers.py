@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from . import api
+from . import api, aside
 from .remote import RemoteEngine
 
 LINES_MAX = 256
@@ -53,6 +53,20 @@ class Workers:
         answer = await self._open_at(self._line_of(command.line), command, events)
         if isinstance(answer, api.Opened):
             self._lines.pop(command.line, None)
+        return answer
+
+    def keep(self, session: str) -> bytes | None:
+        """See `RemoteEngine.keep`."""
+        home = self._homes.get(session)
+        return None if home is None else home.keep(session)
+
+    async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        """Go on with a session that was kept, where most of a device is free. Raises `aside.NotAside`."""
+        session, worker = aside.loads(kept).past.opening.session, min(self._workers, key=_load)
+        self._homes[session] = worker
+        answer = await worker.take_over(kept, events)
+        if isinstance(answer, api.Refused):
+            self._homes.pop(session, None)
         return answer
 
     async def _open_at(

@@ -100,6 +100,14 @@ class Journal:
         self._wake.set()
         return number
 
+    def number(self, session: str) -> int:
+        """The number of the session's last event, 0 before the first."""
+        return self._numbers.get(session, 0)
+
+    def go_on(self, session: str, number: int) -> None:
+        """A session that was journaled up to `number` by an earlier process."""
+        self._numbers[session] = number
+
     def forget(self, session: str) -> None:
         """The session is closed: its number is not needed any more."""
         self._numbers.pop(session, None)

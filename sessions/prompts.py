@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..engine.api import PromptShare
 from .messages import Transition
+from .worlds import PromptsRecord, VersionRecord
 
 KEPT_VERSIONS = 64
 MOST_SHARES = 4
@@ -80,6 +81,20 @@ class PromptMemory:
     def failed(self, number: int) -> PromptVersion | None:
         """The version cannot be encoded and never takes effect."""
         return self._waiting.pop(number, None)
+
+    def record(self) -> PromptsRecord:
+        """Everything but what waits for its embedding and rebuilds to come."""
+        kept = [
+            VersionRecord(version.number, version.text, version.transition, version.frames, version.key)
+            for version in self._versions
+            if version.key is not None
+        ]
+        return PromptsRecord(tuple(kept), dict(self._start), self._played)
+
+    def restore(self, record: PromptsRecord) -> None:
+        """Be what was recorded; for a memory that was never asked."""
+        self._versions.extend(PromptVersion(v.number, v.text, v.transition, v.frames, v.key) for v in record.versions)
+        self._last, self._start, self._played = self.number, dict(record.start), record.played
 
     def settle(self) -> None:
         """End a blend at once, for a world that starts anew: it has nothing to rebuild either."""

@@ -32,6 +32,7 @@ from .messages import (
 from .people import name_of
 from .session import Session
 from .sink import Sink
+from .worlds import PlaceRecord, RoomRecord
 
 
 class CloseReason(StrEnum):
@@ -95,7 +96,7 @@ class Room:
         return sum(1 for p in self._places.values() if p.member is not None and p.participant != self.driver)
 
     def furnish(self, session: Session) -> None:
-        """Give the room its session, once."""
+        """Give the room its session."""
         self._session = session
 
     # ---- coming and going -----------------------------------------------------------------------------------------
@@ -151,6 +152,26 @@ class Room:
 
     def close(self, reason: str) -> None:
         self.session.close(reason)
+
+    def recorded(self) -> RoomRecord:
+        """The room as `bring_back` takes it."""
+        places = tuple(PlaceRecord(place.participant, place.token, place.name) for place in self._places.values())
+        return RoomRecord(self.spec.name, self.driver, places, self.session.recorded())
+
+    def bring_back(self, record: RoomRecord) -> None:
+        """Be the room that was put aside: everybody is away, and their leases begin now."""
+        loop, self.driver = asyncio.get_running_loop(), record.driver
+        for kept in record.places:
+            place = self._places[kept.participant] = _Kept(kept.participant, kept.token, kept.name)
+            place.lease = loop.call_later(self.spec.lease_s, self._lease_ended, place)
+
+    def leave(self) -> None:
+        """It was put aside; nobody is connected."""
+        for place in self._places.values():
+            if place.lease is not None:
+                place.lease.cancel()
+        self._places.clear()
+        self.session.leave()
 
     def close_if_empty(self) -> None:
         """Close when nobody has a place: who opened the room went away meanwhile."""

@@ -16,11 +16,15 @@ from .journal import Journal
 from .member import Limits, Member
 from .messages import FirstFrame, Role, RoomView, WorldState
 from .opening import Media
+from .returning import Returning
 from .room import CloseReason, Room, RoomSpec
-from .session import Session, SessionSpec
+from .session import Session
 from .sink import Sink
+from .spec import SessionSpec
 from .uploads import Uploads
 
+SETTLE_S = 0.15
+"""From the last viewer's leaving until a chunk that was in flight is surely done."""
 _ROOM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -45,10 +49,15 @@ class _Opening:
     room: Room
     task: "asyncio.Task[Refused | None]"
     waiting: int = 0
+    returning: bool = False
+    """It is being brought back: it goes on even if everyone who waited went away."""
 
 
 class Rooms:
-    """The way into every room. `entropy(n)` makes n random bytes for names, tokens and seeds."""
+    """The way into every room. `entropy(n)` makes n random bytes for names, tokens and seeds.
+
+    `returning`: brings rooms through a restart of the server; None = they end with it.
+    """
 
     def __init__(
         self,
@@ -57,8 +66,10 @@ class Rooms:
         clock: Clock,
         spec: RoomsSpec,
         entropy: Callable[[int], bytes] = secrets.token_bytes,
+        returning: Returning | None = None,
     ) -> None:
         self._door = door
+        self._returning = returning
         self._journal = journal
         self._clock = clock
         self._spec = spec
@@ -129,11 +140,15 @@ class Rooms:
         )
 
     async def close(self) -> None:
-        """End every world; the journal is the caller's to close afterwards."""
+        """Put every world aside, or end it; the journal is the caller's to close afterwards."""
         self._closing = True
-        for opening in list(self._open.values()):
-            await asyncio.gather(opening.task, return_exceptions=True)
-            opening.room.close(CloseReason.SHUTDOWN)
+        openings = list(self._open.values())
+        await asyncio.gather(*(opening.task for opening in openings), return_exceptions=True)
+        if self._returning is not None and openings:
+            await asyncio.sleep(SETTLE_S)
+        for opening in openings:
+            if self._returning is None or not await self._returning.keep(opening.room):
+                opening.room.close(CloseReason.SHUTDOWN)
         self._open.clear()
 
     # ---- inside ---------------------------------------------------------------------------------------------------
@@ -153,25 +168,41 @@ class Rooms:
         spec = self._spec
         room_spec = RoomSpec(name=name, lease_s=spec.lease_s, places=spec.places, limits=spec.limits)
         room = Room(room_spec, self._clock, self._counters, self._entropy, self._forget)
-        session_spec = SessionSpec(
-            name=self._entropy(8).hex(),
-            room=name,
-            card=spec.card,
-            seed=room.fresh_seed(),
-            prompt=spec.prompt,
-            steps=spec.steps,
-            latency_class=spec.latency_class,
-        )
-        session = Session(session_spec, self._door, self._journal, self._clock, self._counters, room)
-        room.furnish(session)
+        room.furnish(self._session(room, self._entropy(8).hex(), room.fresh_seed()))
         opening = _Opening(room, asyncio.get_running_loop().create_task(self._open_session(room), name=f"open {name}"))
         self._open[name] = opening
         return opening
 
+    def _session(self, room: Room, name: str, seed: int) -> Session:
+        spec = self._spec
+        session_spec = SessionSpec(
+            name=name,
+            room=room.spec.name,
+            card=spec.card,
+            seed=seed,
+            prompt=spec.prompt,
+            steps=spec.steps,
+            latency_class=spec.latency_class,
+        )
+        return Session(session_spec, self._door, self._journal, self._clock, self._counters, room)
+
+    async def _old_or_new(self, room: Room) -> Refused | None:
+        """The room's world of before if it was put aside, else a new one."""
+        name, returning = room.spec.name, self._returning
+        aside = await returning.find(name, self._spec.card) if returning is not None else None
+        if returning is not None and aside is not None and (opening := self._open.get(name)) is not None:
+            opening.returning = True
+            old = self._session(room, aside.record.session.name, aside.record.session.seed)
+            back = await returning.bring_back(room, old, aside)
+            opening.returning = False
+            if back is not False:
+                return back if isinstance(back, Refused) else None
+        return await room.session.open()
+
     async def _open_session(self, room: Room) -> Refused | None:
         opened = False
         try:
-            refused = await room.session.open()
+            refused = await self._old_or_new(room)
             opened = refused is None
             return refused
         finally:
@@ -186,7 +217,7 @@ class Rooms:
 
     def _nobody_waits(self, opening: _Opening) -> None:
         """All have their answer, or went away before there was one: then the room stops waiting for a place."""
-        if not opening.task.done():
+        if not opening.task.done() and not opening.returning:
             self._door.post(Close(session=opening.room.session.spec.name))
             self._forget(opening.room)
         opening.task.add_done_callback(lambda _: self._close_if_deserted(opening))

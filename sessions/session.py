@@ -9,7 +9,6 @@
 Knows no participant but by name, and no connection: what viewers get goes through its `Audience`.
 """
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from ..clock import Clock
@@ -17,26 +16,15 @@ from ..engine import api
 from . import events, messages
 from .counters import RoomsCounters
 from .flights import Flights, Reply, Steer
-from .inbox import Inbox, Sample, keymap
+from .inbox import Inbox, keymap, released
 from .journal import Journal
 from .prompting import Prompting
 from .prompts import PromptMemory
 from .rate import Rate
 from .sink import Audience
+from .spec import SessionSpec
 from .states import Cause, may, move
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSpec:
-    """What a session is opened with. `prompt` None = the card's first suggestion, if it has one."""
-
-    name: str
-    room: str
-    card: str
-    seed: int
-    prompt: str | None = None
-    steps: int | None = None
-    latency_class: api.LatencyClass = api.LatencyClass.INTERACTIVE
+from .worlds import SessionRecord
 
 
 class Session:
@@ -53,18 +41,14 @@ class Session:
     ) -> None:
         self.spec = spec
         self.state = messages.WorldState.OPENING
-        self.epoch = 0
-        self.next_chunk = 0
+        self.epoch, self.next_chunk = 0, 0
         self.prompting = Prompting(spec.name, door, self.record)
         self.card: api.CardInfo | None = None
-        self._door = door
-        self._journal = journal
-        self._clock = clock
-        self._counters = counters
-        self._audience = audience
+        self._door, self._journal, self._clock = door, journal, clock
+        self._counters, self._audience = counters, audience
         self._flights = Flights()
         self._inbox: Inbox | None = None
-        self._paused = False
+        self._paused, self._weights = False, ""
         self._due: int | None = None
         self._fault_rate = Rate(per_s=2.0, burst=4)
 
@@ -82,7 +66,7 @@ class Session:
                 steps=spec.steps,
                 line=spec.room,
             ),
-            self._take,
+            self.take,
         )
         if isinstance(answer, api.Refused):
             self._counters.sessions_refused += 1
@@ -90,6 +74,7 @@ class Session:
             return answer
         self._counters.sessions_opened += 1
         self.card = card = answer.card
+        self._weights = answer.weights
         self.record(
             events.Opened(
                 room=spec.room,
@@ -108,6 +93,26 @@ class Session:
             self.prompting.ask(text, messages.Transition.CUT, frames=0)
         self._begin_when_prompted(self._due)
         return None
+
+    def bring_back(self, record: SessionRecord, card: api.CardInfo) -> None:
+        """`open` for a session whose world the engine has taken over: it stands still until somebody is connected."""
+        self.card, self._weights = card, record.weights
+        self.epoch, self.next_chunk, self._paused = record.epoch, record.chunk, record.paused
+        self.prompts.restore(record.prompts)
+        self._journal.go_on(self.spec.name, record.journaled)
+        self._move(Cause.BROUGHT_BACK)
+
+    def recorded(self) -> SessionRecord:
+        """What `bring_back` needs besides the world."""
+        name, seed, number = self.spec.name, self.spec.seed, self._journal.number(self.spec.name)
+        at = (self.epoch, self.next_chunk, self._paused, number)
+        return SessionRecord(name, self._opened().name, self._weights, seed, *at, self.prompts.record())
+
+    def leave(self) -> None:
+        """It was put aside: the engine frees the place, the journal stays open for whoever brings it back."""
+        self.state = messages.WorldState.CLOSED
+        self._door.post(api.Close(session=self.spec.name))
+        self._journal.forget(self.spec.name)
 
     def close(self, reason: str) -> None:
         """The end: the engine frees the place. Closing twice does nothing."""
@@ -216,7 +221,7 @@ class Session:
 
     # ---- the engine's events --------------------------------------------------------------------------------------
 
-    def _take(self, event: api.Event) -> None:
+    def take(self, event: api.Event) -> None:
         if self.state is messages.WorldState.CLOSED:
             return
         match event:
@@ -251,7 +256,7 @@ class Session:
         self._due = None
         self._cancelled(epoch, chunk)  # begun before and failed: it begins again
         inbox = self._inbox
-        sample = inbox.sample() if inbox is not None else _released(len(card.controls))
+        sample = inbox.sample() if inbox is not None else released(len(card.controls))
         conditions = api.Conditions(
             epoch=epoch,
             controls=sample.controls,
@@ -322,8 +327,3 @@ class Session:
     def _opened(self) -> api.CardInfo:
         assert self.card is not None, "the session is open"
         return self.card
-
-
-def _released(controls: int) -> Sample:
-    """Nobody drives: every key is up."""
-    return Sample(controls=(0.0,) * controls, pointer=(0.0, 0.0), seq=0, received=None, tapped=frozenset())

@@ -13,6 +13,7 @@ class Cause(StrEnum):
     """Why a session moves."""
 
     OPENED = "opened"
+    BROUGHT_BACK = "brought_back"
     REFUSED = "refused"
     PAUSE = "pause"
     RESUME = "resume"
@@ -35,6 +36,7 @@ OPENING, RUNNING, PAUSED, HELD, CLOSED = (
 #                   +--> held <-+           closed: from everywhere, for good
 MOVES: Mapping[tuple[WorldState, Cause], WorldState] = {
     (OPENING, Cause.OPENED): RUNNING,
+    (OPENING, Cause.BROUGHT_BACK): HELD,
     (OPENING, Cause.REFUSED): CLOSED,
     (OPENING, Cause.CLOSE): CLOSED,
     (RUNNING, Cause.PAUSE): PAUSED,

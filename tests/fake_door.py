@@ -47,6 +47,10 @@ class FakeWorld:
 
     async def live(self) -> None:
         self.running.set()
+        await self.paused()
+
+    async def paused(self) -> None:
+        """`live` for a world that waits for Resume."""
         frame = 0
         while True:
             await self.running.wait()

@@ -18,8 +18,9 @@ PATIENCE_S = 60
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    port = free_port()
+def served(folder: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """The process and its address; `port` 0 = any. Killed in the end if it still lives."""
+    port = port or free_port()
     options = ["--card", "toy", "--port", str(port), "--data", str(folder), "--loopback"]
     process = subprocess.Popen([command(), "serve", *options], stderr=subprocess.DEVNULL)
     try:

@@ -1,7 +1,10 @@
 """What the edge remembers of a session leads a new worker to where the old one was."""
 
-from worldroom.engine import api
+import msgspec
+import pytest
+from worldroom.engine import api, aside
 from worldroom.engine.held import Held
+from worldroom.engine.past import Past
 
 TIMINGS = api.Timings(0, 0, 0, 0)
 
@@ -80,3 +83,14 @@ def test_without_checkpoints_a_long_past_is_given_up() -> None:
     assert not session.lost
     drive(session, 4096)
     assert session.lost
+
+
+def test_what_was_put_aside_goes_on_under_another_edge() -> None:
+    past = Past(api.Open("a", "toy", seed=3), (), ("day",), number=7, epoch=1, paused=True, kbps=900, frame=9, pts=4500)
+    kept = aside.loads(aside.dumps(aside.Aside(past, b"snapshot")))
+    assert kept == aside.Aside(past, b"snapshot")
+    held = Held.of(kept.past, [].append, now=5.0)
+    assert held.opened
+    assert held.past() == msgspec.structs.replace(past, at=5.0)
+    with pytest.raises(aside.NotAside, match="cannot be read"):
+        aside.loads(b"\x01")

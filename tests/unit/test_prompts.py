@@ -102,3 +102,15 @@ def test_weights_sum_to_one_and_shares_stay_few(asks: list[tuple[str, float, int
             shares = memory.take(2)
             assert abs(sum(share.weight for share in shares) - 1.0) < 1e-9
             assert len(shares) <= MOST_SHARES
+
+
+def test_a_recorded_memory_goes_on_in_the_middle_of_a_blend() -> None:
+    memory = PromptMemory()
+    for text, key in (("day", "d"), ("night", "n")):
+        memory.encoded(memory.ask(text, Transition.BLEND, 10).number, key)
+    memory.take(4)
+    again = PromptMemory()
+    again.restore(memory.record())
+    assert again.take(1) == memory.take(1)
+    assert again.ask("dusk", Transition.CUT, 0).number == memory.ask("dusk", Transition.CUT, 0).number == 3
+    assert again.versions() == memory.versions()

@@ -1,0 +1,66 @@
+"""A server is stopped and started again on the same data: whoever comes back finds the same world, place and wheel."""
+
+import asyncio
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+from worldroom.clients.bench.server import command
+from worldroom.clients.python.room import RoomClient
+from worldroom.rtc.wire import Transition, Welcome
+from worldroom.sessions import events
+from worldroom.tests.real_server import PATIENCE_S, driving, journaled, ready, served
+
+
+async def frames(room: RoomClient, count: int) -> list[int]:
+    """The chunks of the next frames."""
+    seen: list[int] = []
+    async for frame in room.frames():
+        if frame.receipt is not None:
+            seen.append(frame.receipt.chunk)
+        if len(seen) == count:
+            return seen
+    raise AssertionError("the room ended")
+
+
+async def test_the_world_goes_on_after_a_restart(tmp_path: Path) -> None:
+    welcomes: list[Welcome] = []
+    with served(tmp_path) as (process, base):
+        await ready(base)
+        async with driving(base) as (room, _):
+            await room.applied(await room.prompt("a red desert", Transition.CUT))
+            await room.applied(await room.reset(seed=77))
+            last = (await frames(room, 12))[-1]
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.wait, PATIENCE_S) == 0
+            before = room.welcome
+            assert before is not None
+            port = int(base.rpartition(":")[2])
+            with served(tmp_path, port) as (again, _):
+                room.on_message = lambda message: welcomes.append(message) if isinstance(message, Welcome) else None
+                chunks = await frames(room, 8)
+                while not welcomes or chunks[-1] < last:
+                    chunks += await frames(room, 4)
+                welcome, session = welcomes[-1], before.session
+                assert (welcome.session, welcome.resumed, welcome.role) == (session, True, "driver")
+                assert (welcome.participant, welcome.prompt, welcome.epoch) == (before.participant, "a red desert", 1)
+                assert welcome.chunk > last - 12
+                room.press("ArrowUp")
+                await room.applied(await room.prompt("a green nebula", Transition.BLEND, 0.2))
+                await frames(room, 8)
+                again.send_signal(signal.SIGTERM)
+                assert await asyncio.to_thread(again.wait, PATIENCE_S) == 0
+    written = await journaled(tmp_path, session)
+    assert sum(isinstance(event, events.Opened) for event in written) == 1
+    done = [event for event in written if isinstance(event, events.ChunkDone) and event.epoch == 1]
+    assert [event.chunk for event in done] == [*range(done[0].chunk, done[0].chunk + len(done))]
+    played = await asyncio.to_thread(replayed, session, tmp_path)
+    assert (played["same"], played["chunks"] >= len(done)) == (True, True), played
+
+
+def replayed(session: str, folder: Path) -> dict[str, object]:
+    """The report of `worldroom replay`: both servers' chunks in one go."""
+    words = [command(), "replay", session, "--data", str(folder), "--json"]
+    report: dict[str, object] = json.loads(subprocess.run(words, capture_output=True, timeout=PATIENCE_S).stdout)
+    return report

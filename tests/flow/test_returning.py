@@ -1,0 +1,169 @@
+"""Rooms that are put aside by one server and brought back by the next: two of them on one real Redis, a fake engine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from worldroom.clock import SystemClock
+from worldroom.engine import api
+from worldroom.sessions import events, worlds
+from worldroom.sessions.journal import Journal
+from worldroom.sessions.member import Member
+from worldroom.sessions.messages import Input, Prompt, Role, Transition, Welcome
+from worldroom.sessions.redis_embedded import EmbeddedRedis, connect
+from worldroom.sessions.returning import Returning
+from worldroom.sessions.rooms import Rooms, RoomsSpec
+from worldroom.sessions.worlds import Worlds, WorldsError
+from worldroom.tests.fake_door import BEAT, CARD, FakeDoor, FakeWorld, Screen
+
+
+class KeepingDoor(FakeDoor):
+    """A fake engine that can put its worlds aside. `weights` are those it serves; `busy` refuses for now."""
+
+    def __init__(self, weights: str = "w0") -> None:
+        super().__init__(opening_s=0.0)
+        self.weights = weights
+        self.busy = False
+
+    def keep(self, session: str) -> bytes | None:
+        world = self.worlds[session]
+        return msgspec.msgpack.encode((session, world.seed, world.epoch, world.chunk, world.carry))
+
+    async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        session, seed, epoch, chunk, carry = msgspec.msgpack.decode(kept)
+        if self.busy:
+            return api.Refused(session, api.RefusalReason.NOT_READY, "the worker is starting", 0, 1.0)
+        world = self.worlds[session] = FakeWorld(session, seed, events, epoch, chunk, carry)
+        world.task = asyncio.get_running_loop().create_task(world.paused())
+        return api.Opened(session, CARD, self.weights, steps=2, precision="int")
+
+
+class House:
+    """One server's life."""
+
+    def __init__(self, rooms: Rooms, journal: Journal, door: KeepingDoor) -> None:
+        self.rooms, self.journal, self.door = rooms, journal, door
+
+    async def join(self, token: str | None = None) -> tuple[Member, Screen]:
+        screen = Screen()
+        member = await self.rooms.join("lobby", screen, token, None)
+        assert isinstance(member, Member), member
+        return member, screen
+
+
+@pytest.fixture
+async def redis(tmp_path: Path) -> AsyncIterator[EmbeddedRedis]:
+    server = EmbeddedRedis(tmp_path / "redis")
+    server.start()
+    yield server
+    server.stop()
+
+
+@asynccontextmanager
+async def house(redis: EmbeddedRedis, door: KeepingDoor | None = None) -> AsyncIterator[House]:
+    client, door = await connect(redis.url), door or KeepingDoor()
+    journal = Journal(SystemClock())
+    spec = RoomsSpec(card="toy", lease_s=30.0)
+    rooms = Rooms(door, journal, SystemClock(), spec, returning=Returning(Worlds(client, keep_s=60), door))
+    yield House(rooms, journal, door)
+    await rooms.close()
+    await door.close()
+    await client.aclose()
+
+
+async def played(redis: EmbeddedRedis) -> tuple[str, Welcome, int]:
+    """A world with a prompt of its own, driven and put aside: the driver's token, its welcome, the next chunk."""
+    async with house(redis) as here:
+        driver, screen = await here.join()
+        await asyncio.sleep(3 * BEAT)
+        driver.receive(Prompt(id=1, text="dusk", transition=Transition.CUT))
+        await asyncio.sleep(5 * BEAT)
+        driver.leave()
+        await asyncio.sleep(2 * BEAT)
+        chunk = here.rooms.views()[0].chunk
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome)
+        return driver.token, welcome, chunk
+
+
+async def test_place_wheel_prompt_and_chunk_go_on(redis: EmbeddedRedis) -> None:
+    token, before, chunk = await played(redis)
+    async with house(redis) as here:
+        stranger, _ = await here.join()
+        driver, screen = await here.join(token)
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome)
+        assert (stranger.role, driver.role) == (Role.SPECTATOR, Role.DRIVER)
+        assert (welcome.session, welcome.participant, welcome.resumed) == (before.session, before.participant, True)
+        assert welcome.prompt == "dusk"
+        driver.receive(Input(seq=1, held=("KeyW",)))
+        await asyncio.sleep(6 * BEAT)
+        assert screen.frames[0].chunk == chunk
+        assert screen.frames[-1].controls == (1.0, 0.0)
+        begun = [event for event in here.journal.buffered(welcome.session) if isinstance(event, events.ChunkBegun)]
+        assert begun[0].conditions.prompts == (api.PromptShare("key:dusk", 1.0),)
+        assert here.journal.number(welcome.session) > len(here.journal.buffered(welcome.session)), "numbers go on"
+
+
+async def test_a_room_comes_back_once(redis: EmbeddedRedis) -> None:
+    await played(redis)
+    client = await connect(redis.url)
+    async with house(redis) as here:
+        await here.join()
+        assert await Worlds(client, keep_s=60).find("lobby") is None
+    await client.aclose()
+
+
+async def test_an_engine_that_is_not_ready_loses_nothing(redis: EmbeddedRedis) -> None:
+    token, before, _ = await played(redis)
+    door = KeepingDoor()
+    door.busy = True
+    async with house(redis, door) as here:
+        refused = await here.rooms.join("lobby", Screen(), token, None)
+        assert isinstance(refused, api.Refused) and refused.reason is api.RefusalReason.NOT_READY
+        door.busy = False
+        _, screen = await here.join(token)
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome) and welcome.session == before.session
+
+
+async def test_a_world_of_other_weights_begins_anew_and_the_log_says_why(
+    redis: EmbeddedRedis, caplog: pytest.LogCaptureFixture
+) -> None:
+    token, before, _ = await played(redis)
+    async with house(redis, KeepingDoor(weights="w1")) as here:
+        _, screen = await here.join(token)
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome)
+        assert (welcome.session != before.session, welcome.resumed) == (True, False)
+        assert "its world has weights 'w0', now 'w1'" in caplog.text
+        assert list(here.door.worlds) == [welcome.session]
+
+
+async def test_a_world_that_is_too_large_ends_with_its_server(
+    redis: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worlds, "WORLD_BYTES_MAX", 8)
+    async with house(redis) as here:
+        driver, _ = await here.join()
+        await asyncio.sleep(5 * BEAT)
+        driver.leave()
+        await asyncio.sleep(2 * BEAT)
+        session = here.rooms.views()[0].session
+        await here.rooms.close()
+        assert here.journal.buffered(session)[-1] == events.Closed(reason="shutdown")
+    assert "at most 8 are kept" in caplog.text
+
+
+async def test_what_another_version_left_is_no_crash(redis: EmbeddedRedis, caplog: pytest.LogCaptureFixture) -> None:
+    client = await connect(redis.url)
+    await client.mset({f"{worlds.PREFIX}room:lobby": b'{"room":1}', f"{worlds.PREFIX}world:lobby": b"x"})
+    with pytest.raises(WorldsError, match="cannot be read"):
+        await Worlds(client, keep_s=60).find("lobby")
+    async with house(redis) as here:
+        await here.join()
+        assert "a room begins anew" in caplog.text
+    await client.aclose()
