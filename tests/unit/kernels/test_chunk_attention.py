@@ -133,7 +133,7 @@ def test_literal_values() -> None:
 
 
 def test_long_queries_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    q, k = drawn((1, 9, 2, 8), 0), drawn((1, 5, 2, 8), 1)
+    q, k = drawn((1, 9, 2, 8), 0).to(BF16), drawn((1, 5, 2, 8), 1).to(BF16)
     whole = chunk_attention(q, None, (k, k))
     monkeypatch.setattr("worldroom.kernels.chunk_attention._SCORES", 20)
     agree(chunk_attention(q, None, (k, k)), whole)
