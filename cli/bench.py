@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from . import bench_capacity, bench_kernels, bench_model, bench_overhead, bench_recovery, bench_steer
+from . import bench_capacity, bench_kernels, bench_model, bench_overhead, bench_recovery, bench_steer, bench_worlds
 from .errors import did_you_mean, fail
 from .output import print_object, report_table
 
@@ -20,6 +20,7 @@ app.command("kernels")(bench_kernels.bench_kernels)
 app.command("overhead")(bench_overhead.bench_overhead)
 app.command("recovery")(bench_recovery.bench_recovery)
 app.command("steer")(bench_steer.bench_steer)
+app.command("worlds")(bench_worlds.bench_worlds)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 

@@ -1,9 +1,11 @@
 """`worldroom bench model`: what a card's steps cost on this machine: ms per step and chunk, frames a second, bytes."""
 
+import os
 import random
 import resource
 import statistics
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +36,7 @@ class ModelReport(msgspec.Struct, frozen=True):
     card: str
     device: str
     precision: str
+    compiled: bool
     steps: int
     chunks: int
     prompt_ms: float
@@ -47,26 +50,54 @@ class ModelReport(msgspec.Struct, frozen=True):
     figures: tuple[StepFigure, ...]
 
 
+class ModelReports(msgspec.Struct, frozen=True):
+    """`load`: the machine's 1-minute load average at the start and at the end."""
+
+    load: tuple[float, float]
+    models: tuple[ModelReport, ...]
+
+
 def bench_model(
-    card: Annotated[str, typer.Argument(help="Name of the card.")],
+    card: Annotated[list[str] | None, typer.Argument(help="Names of cards; default: every tiny one.")] = None,
     chunks: Annotated[int, typer.Option(min=1, max=1000, help="Chunks to measure after the opening one.")] = 5,
     checkpoint: Annotated[Path | None, typer.Option(help="Root of published weights.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the world and of the presses.")] = 0,
+    precision: Annotated[str | None, typer.Option(help="As the recipe allows; default: the recipe's.")] = None,
+    compiled: Annotated[bool, typer.Option("--compiled", help="Blocks run compiled, where the recipe allows.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Run one session alone on the device and time every step."""
+    """Run one session alone on the device and time every step of each card."""
     from ..models import catalog
+
+    names = card or [name for name in catalog.names() if "tiny" in name]
+    before = os.getloadavg()[0]
+    reports = tuple(measure(_loaded(name, checkpoint, precision, compiled), chunks, seed) for name in names)
+    if as_json:
+        print_object(ModelReports((round(before, 2), round(os.getloadavg()[0], 2)), reports))
+        return
+    for report in reports:
+        _print(report)
+
+
+def _loaded(name: str, checkpoint: Path | None, precision: str | None, compiled: bool) -> LoadedCard:
+    from ..models import catalog
+    from ..models.contract.recipe import Precision, RecipeMismatch
+    from ..models.shared.compiled import NoCompiler
     from ..models.weights import WeightsError
 
     try:
-        loaded = catalog.load(card, checkpoint=checkpoint)
-    except (catalog.UnknownCard, WeightsError, ImportError) as error:
+        default = catalog.card(name).recipe.default
+        choice = replace(default, precision=Precision(precision or default.precision), compiled=compiled)
+        asked = None if choice == default else choice  # a card may know better than its recipe's default what runs here
+        return catalog.load(name, asked, checkpoint=checkpoint)
+    except (catalog.UnknownCard, RecipeMismatch, WeightsError, NoCompiler, ImportError) as error:
         raise fail(str(error)) from None
-    report = measure(loaded, chunks, seed)
-    if as_json:
-        print_object(report)
-        return
-    table = Table("step", "a chunk", "min ms", "median ms", "max ms", title=f"{card} on {report.device}")
+    except ValueError as error:
+        raise fail(f"{error}; there are {', '.join(Precision)}") from None
+
+
+def _print(report: ModelReport) -> None:
+    table = Table("step", "a chunk", "min ms", "median ms", "max ms", title=_title(report))
     for figure in report.figures:
         times = (f"{value:.2f}" for value in (figure.min_ms, figure.median_ms, figure.max_ms))
         table.add_row(figure.kind, f"{figure.per_chunk:g}", *times)
@@ -75,6 +106,11 @@ def bench_model(
     typer.echo(f"{report.fps:.1f} frames a second = {report.realtime:.2f} x its pace")
     sizes = (report.weight_bytes, report.session_bytes, report.peak_bytes)
     typer.echo("weights {:,} bytes, session {:,} bytes, peak {:,} bytes".format(*sizes))
+
+
+def _title(report: ModelReport) -> str:
+    how = f"{report.precision}, compiled" if report.compiled else report.precision
+    return f"{report.card}, {how}, {report.steps} steps on {report.device}"
 
 
 def measure(loaded: LoadedCard, chunks: int, seed: int) -> ModelReport:
@@ -115,6 +151,7 @@ def measure(loaded: LoadedCard, chunks: int, seed: int) -> ModelReport:
         card=loaded.card.name,
         device=device.name,
         precision=loaded.choice.precision,
+        compiled=loaded.choice.compiled,
         steps=loaded.choice.steps,
         chunks=chunks,
         prompt_ms=prompt_ms,

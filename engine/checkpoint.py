@@ -108,7 +108,7 @@ class Checkpoints:
             await asyncio.get_running_loop().run_in_executor(self._shared.encoders, store.forget, self._world.session)
 
     def _due(self) -> bool:
-        if self._shared.store is None or self._world.served.loaded.carry is None:
+        if self._shared.store is None or not self._world.served.portable(self._shared.spec.snapshot_bytes_max):
             return False
         chunks = self._world.number - self._last_number
         spec, seconds = self._shared.spec, self._shared.clock.now() - self._last_at

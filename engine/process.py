@@ -145,9 +145,10 @@ class Host:
 
 
 def _theirs(problem: Exception) -> bool:
+    from ..models.shared.compiled import NoCompiler
     from ..models.weights import WeightsError
 
-    return isinstance(problem, WeightsError | ImportError)
+    return isinstance(problem, WeightsError | ImportError | NoCompiler)
 
 
 def die_with_parent() -> None:

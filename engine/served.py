@@ -114,6 +114,10 @@ class ServedCard:
             recache=self._has(StepKind.RECACHE),
         )
 
+    def portable(self, bytes_max: int) -> bool:
+        """Whether its worlds can be written down, and are not too large for it."""
+        return self.loaded.carry is not None and self.pool.spec.bytes_per_session <= bytes_max
+
     def _opening(self) -> OpeningSize | None:
         frame = self.loaded.card.frame
         return OpeningSize(frame.width, frame.height, frame.frames(opens=True)) if self._has(StepKind.ENCODE) else None

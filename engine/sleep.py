@@ -52,7 +52,7 @@ class Sleep:
         Call at a boundary, and let nothing run meanwhile.
         """
         shared, session, store = self._shared, self._opening.session, self._shared.store
-        if self._world.served.loaded.carry is None:
+        if not self._world.served.portable(shared.spec.snapshot_bytes_max):
             return False
         try:
             taken = await capture(self._world, shared, self._scope, self._prompts, shared.clock.now())

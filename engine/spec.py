@@ -11,7 +11,8 @@ class EngineSpec:
     bounds of the safety before a deadline, in seconds. `kbps`: video rate to start with; `kbps_max` is the ceiling of
     `SetBitrate`. `sleep_after`: seconds after which a paused session gives its slot back; `retire_after` as many more
     it goes from memory to disk, if there is one. `checkpoint_*`: a world is written down after so many seconds or
-    chunks. `seed` draws between equals.
+    chunks, unless its session has more than `snapshot_bytes_max`: then it is neither written down nor does it sleep.
+    `seed` draws between equals.
     """
 
     slots: int = 4
@@ -31,6 +32,7 @@ class EngineSpec:
     retire_after: float = 120.0
     checkpoint_seconds: float = 0.5
     checkpoint_chunks: int = 24
+    snapshot_bytes_max: int = 1 << 30
     seed: int = 0
 
     def __post_init__(self) -> None:

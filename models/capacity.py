@@ -91,6 +91,7 @@ def _sessions(rows: Sequence[tuple[ModelCard, Account]]) -> str:
         [
             card.name,
             _gib(account.kv_bytes),
+            _gib(account.narrow_kv_bytes) if account.narrow_kv_bytes else "",
             _gib(account.decoder_bytes),
             _gib(account.carry_bytes),
             _gib(account.session_bytes),
@@ -98,7 +99,7 @@ def _sessions(rows: Sequence[tuple[ModelCard, Account]]) -> str:
         ]
         for card, account in rows
     ]
-    head = ["card", "keys and values", "decoder", "latents", "session", "activations of one row"]
+    head = ["card", "keys and values", "the same in 8 bits", "decoder", "latents", "session", "activations of one row"]
     return "## Bytes of one session at a full window, GiB\n\n" + _table(head, body)
 
 
@@ -154,7 +155,8 @@ Computed from the cards by `python -m worldroom.models.capacity docs/CAPACITY.md
 Nothing here is measured: `worldroom bench model CARD` measures a card on the machine at hand. A multiply and an add are
 two FLOPs. Sessions by compute assume that steps reach {SHARE_OF_PEAK:.0%} of the data sheet's dense bf16 rate and that
 the device does nothing else (0 = not one at its own pace); sessions by memory use {USABLE:.0%} of the memory, with text
-and image encoders resident. Chunk-KV rings hold one entry more than the window, for staging.
+and image encoders resident. Chunk-KV rings hold one entry more than the window, for staging. Keys and values in 8 bits
+(`serve --precision bf16-kv8`) have a 32-bit scale per token and head; how far they may be off is in the card's recipe.
 """
 
 

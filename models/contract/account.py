@@ -32,7 +32,8 @@ class StepCost:
 class Account:
     """A card at steady state (window full). `activation_bytes`: peak of one row of the largest step.
 
-    `session_bytes`: chunk-KV, feature caches of the streaming decoder, carried latents.
+    `session_bytes`: chunk-KV, feature caches of the streaming decoder, carried latents. `narrow_kv_bytes`: chunk-KV as
+    8-bit integers, 0 = not offered.
     """
 
     parts: tuple[Part, ...]
@@ -42,6 +43,7 @@ class Account:
     carry_bytes: int
     activation_bytes: int
     chunk_seconds: float
+    narrow_kv_bytes: int = 0
 
     @property
     def weight_bytes(self) -> int:

@@ -98,7 +98,7 @@ def account(spec: WanSpec) -> Account:
     width, plan, s = 4 if spec.random else 2, spec.plan, spec.shape
     if isinstance(plan, Clip):
         passes = [StepCost("denoise", pass_flop(spec, plan.frames, 0), 2 * plan.steps[0])]
-        kv, seconds = 0, (4 * plan.frames - 3) / spec.fps
+        kv, narrow, seconds = 0, 0, (4 * plan.frames - 3) / spec.fps
     else:
         past = plan.context or plan.past_chunks * plan.chunk
         passes = [StepCost("denoise", pass_flop(spec, plan.chunk, past), len(plan.sigmas))]
@@ -106,7 +106,8 @@ def account(spec: WanSpec) -> Account:
             passes.append(StepCost("recache", pass_flop(spec, plan.context, 0), 1))
         else:
             passes.append(StepCost("commit", pass_flop(spec, plan.chunk, past), 1))
-        kv = (plan.past_chunks + 1 + plan.rebuild) * entry_elements(spec) * width
+        elements = (plan.past_chunks + 1 + plan.rebuild) * entry_elements(spec)
+        kv, narrow = elements * width, elements + elements // s.head_width * 4
         seconds = 4 * plan.chunk / spec.fps
     tokens = spec.chunk * s.tokens
     convs = vae_account.decoder(spec.vae) if spec.decoder is Decoder.VAE else tiny_decoder(spec)
@@ -121,4 +122,5 @@ def account(spec: WanSpec) -> Account:
         carry_elements(spec) * width,
         activation,
         seconds,
+        narrow,
     )

@@ -17,7 +17,7 @@ from worldroom.models import catalog
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.shared.slab_bytes import from_bytes, to_bytes
-from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, until
+from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, toy, until
 from worldroom.tests.virtual_time import run
 
 CARDS = ("wan-tiny-random", "matrix-game-tiny-random", "waypoint-tiny-random", "anyflow-tiny-random")
@@ -116,3 +116,31 @@ def test_tensor_embeddings_are_written_down_too() -> None:
     features = snapshot.loads(kept.dumps()).features
     assert [feature.key for feature in features] == ["a", "b"]
     assert isinstance(features[1].value, torch.Tensor) and features[1].value.tolist() == [0.5, 0.5]
+
+
+def test_a_session_too_large_to_be_written_down_stays_where_it_is(tmp_path: Path) -> None:
+    async def scene() -> None:
+        loaded = toy()
+        assert loaded.card.cache is not None
+        size = loaded.card.cache.bytes_per_session
+        for most, written in ((size - 1, False), (size, True)):
+            kept: list[int] = []
+            made = Engine(
+                (loaded,),
+                LoopClock(asyncio.get_running_loop()),
+                EngineSpec(checkpoint_chunks=5, checkpoint_seconds=1e9, snapshot_bytes_max=most),
+                FakeDevice(lambda batch: 0.001),
+                BlankEncoder,
+                SnapshotFolder(tmp_path, None),
+                lambda name, chunk, epoch, kept=kept: kept.append(chunk),
+            )
+            await made.start()
+            person = Person(made, "a")
+            await person.open()
+            await until(lambda person=person: len(person.done) >= 12)
+            made.post(api.Pause("a"))
+            await asyncio.sleep(40)
+            assert (bool(kept), made.capacity()[0].pool_bytes_used == 0) == (written, written)
+            await made.close()
+
+    run(scene())

@@ -83,13 +83,17 @@ def test_show_tells_bytes_licence_loops_and_price() -> None:
 
 def test_bench_model_reports_every_step_of_a_chunk() -> None:
     code, out = run("bench", "model", "toy", "--chunks", "3", "--json")
-    report = json.loads(out)
+    (report,) = json.loads(out)["models"]
     assert code == 0 and {f["kind"]: f["per_chunk"] for f in report["figures"]} == {
         "denoise": 2.0,
         "commit": 1.0,
         "decode": 1.0,
     }
     assert report["fps"] > 0 and report["chunks"] == 3 and report["device"] == "cpu"
+    code, out = run("bench", "model", "toy", "--precision", "fp8")
+    assert code == 2 and "does not allow precision 'fp8'" in " ".join(out.split())
+    code, out = run("bench", "model", "toy", "--precision", "fp7")
+    assert code == 2 and "'fp7' is not a valid Precision" in " ".join(out.split())
 
 
 def test_drive_is_counted_on_its_own_networks() -> None:
