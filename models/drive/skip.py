@@ -18,8 +18,8 @@ from ..contract.intercept import Answer, Carried
 from ..contract.loop import StepKind, WorkPlan
 from .loop import Denoised, DriveCarry, DriveResult, DriveRow, DriveState, Latent
 
-SKIP_BELOW = 0.12
-"""About the median residual of 240 frames in three worlds: the half of the frames that changes least skips."""
+SKIP_BELOW = 0.072
+"""About the median residual of 150 frames in three worlds: the half of the frames that changes least skips."""
 
 
 class SkipState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,6 +1,9 @@
 """A day at the door in virtual time: mixed classes arrive in bursts, steer, redirect and leave; the promises must hold.
 
 light   four steps of 20 ms, a chunk a second       heavy   four steps of 60 ms, a chunk in two seconds
+
+A deadline is missed by a chunk that is later than the playout clock absorbs: a tenth of a frame. Less than that is in
+the plan (`playout.Lead`) and shows in no frame interval.
 """
 
 import asyncio
@@ -10,6 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 from worldroom.engine import api
 from worldroom.engine.core import Engine
+from worldroom.engine.playout import ABSORBED
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker import Batch
 from worldroom.models.contract.loop import StepKind
@@ -18,11 +22,12 @@ from worldroom.tests.sim_card import sim_card
 from worldroom.tests.virtual_time import run
 
 CAP = 0.9
-MISSED_AT_MOST = 0.10  # of one session's chunks, and 5 in a short stay
-MISSED_BY_ALL = 0.05
+MISSED_AT_MOST = 0.05  # of one session's chunks, and 5 in a short stay
+MISSED_BY_ALL = 0.02
 LEARNING = 120.0  # the engine learns how much its sessions wait for each other from their first late chunks
 GAP_AT_MOST = 4 * (2.0 + 0.3) + 2.0  # each of four steps ages 2 s and may meet one step and one chunk; then the playout
 STEP = {"light": 0.020, "heavy": 0.060}
+FPS = 2
 CLASSES = (api.LatencyClass.INTERACTIVE,) * 3 + (api.LatencyClass.STREAM, api.LatencyClass.BACKGROUND)
 
 
@@ -36,7 +41,7 @@ class Visitor:
     arrived: float = 0.0
     epoch: int = 0
     chunks: int = 0
-    late: int = 0
+    missed: int = 0
     last: float = 0.0
     longest_gap: float = 0.0
     faults: list[api.Fault] = field(default_factory=list)
@@ -51,7 +56,7 @@ class Visitor:
                 self.longest_gap = max(self.longest_gap, now - self.last)
                 self.last = now
                 self.chunks += 1
-                self.late += event.late_us > 0
+                self.missed += event.late_us > ABSORBED / FPS * 1e6
             case api.Fault():
                 self.faults.append(event)
 
@@ -125,9 +130,9 @@ def check(scene: Day) -> None:
         assert visitor.longest_gap <= GAP_AT_MOST, f"{name} waited {visitor.longest_gap:.1f} s"
         if visitor.latency_class is not api.LatencyClass.BACKGROUND and visitor.arrived > LEARNING:
             allowed = max(5, MISSED_AT_MOST * visitor.chunks)
-            assert visitor.late <= allowed, f"{name} missed {visitor.late} of {visitor.chunks}"
+            assert visitor.missed <= allowed, f"{name} missed {visitor.missed} of {visitor.chunks}"
     guaranteed = [v for v in scene.visitors if v.latency_class is not api.LatencyClass.BACKGROUND]
-    assert sum(v.late for v in guaranteed) <= MISSED_BY_ALL * sum(v.chunks for v in guaranteed)
+    assert sum(v.missed for v in guaranteed) <= MISSED_BY_ALL * sum(v.chunks for v in guaranteed)
 
 
 async def scene(seconds: float, seed: int) -> None:
