@@ -21,6 +21,7 @@ from ..clients.python.latency import Spread, spread
 from ..models.contract.cache import CacheView
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind
+from ..models.contract.program import REALTIME
 from .errors import fail
 from .output import print_object
 
@@ -113,7 +114,8 @@ async def measure(
 
     timed = Timed(loaded.runtime)
     frame = replace(loaded.card.frame, fps=ENDLESS_FPS)
-    endless = replace(loaded, card=replace(loaded.card, frame=frame), runtime=timed)
+    one_lane = replace(loaded.card, frame=frame, program=REALTIME)  # gaps between batches are those of one thread
+    endless = replace(loaded, card=one_lane, runtime=timed)
     engine = Engine((endless,), SystemClock(), EngineSpec(slots=max(counts), max_rows=max_rows, share_cap=1.0))
     await engine.start()
     rows, opened = [], 0

@@ -51,6 +51,7 @@ class Host:
         self._link = await link.worker_end(end, self._take, self._lost)
         boot = await self._boot
         beating = asyncio.create_task(self._beat())
+        beating.add_done_callback(_end_without_heart)
         try:
             await self._serve(boot)
         except (catalog.UnknownCard, RecipeMismatch) as problem:
@@ -142,6 +143,13 @@ class Host:
             if self._boot.done():
                 shutil.rmtree(self._boot.result().folder, ignore_errors=True)
             os._exit(1)
+
+
+def _end_without_heart(beating: "asyncio.Task[None]") -> None:
+    """A worker that cannot say that it lives is of no use; the edge starts another one."""
+    if not beating.cancelled() and (problem := beating.exception()) is not None:
+        log.critical("the worker's heart stopped, so it ends", exc_info=problem)
+        os._exit(1)
 
 
 def _theirs(problem: Exception) -> bool:

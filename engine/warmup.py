@@ -43,6 +43,7 @@ async def warm_up(served: ServedCard, shared: Shared, device: Device) -> None:
     first = await _Rehearsal(served, shared).chunks(default, CHUNKS)
     shared.costs.forget(card.name)
     served.chunks.clear()
+    served.profiles.clear()
     await _Rehearsal(served, shared).chunks(default, CHUNKS)
     kept = await _take_over_kept(served, shared, device)
     for steps in card.recipe.steps_allowed():

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
+from ..contract.program import Where, realtime
 from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
 
 PICTURE_TOKENS, MEMORY_TOKENS, CHANNELS = 40, 3, 32
@@ -63,4 +64,5 @@ def drive_card(exact: bool = True) -> ModelCard:
             "snowy mountains at dawn",
             "misty forest in the morning",
         ),
+        program=realtime(decode=Where.BESIDE),
     )

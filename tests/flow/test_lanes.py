@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import numpy as np
+from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
 from worldroom.engine.spec import EngineSpec
@@ -11,7 +12,7 @@ from worldroom.engine.worker import Batch, ThreadDevice, execute
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.program import Where, realtime
 from worldroom.tests.drive_card import drive
-from worldroom.tests.fake_engine import FakeDevice, Person, started, toy
+from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, started, toy
 from worldroom.tests.virtual_time import run
 
 COSTS = {StepKind.DENOISE: 0.003, StepKind.COMMIT: 0.001, StepKind.DECODE: 0.006}
@@ -110,3 +111,19 @@ async def test_drive_computes_the_same_bits_on_two_threads_at_once() -> None:
         assert np.array_equal(denoised[0].x0_NC, x0)
         assert np.array_equal(decoded[0].frame_HWC, frame)
     await device.close()
+
+
+def test_what_an_engine_holds_can_be_asked_at_any_moment_of_its_warm_up() -> None:
+    async def scene() -> None:
+        device, clock = FakeDevice(cost), LoopClock(asyncio.get_running_loop())
+        engine = Engine((toy(decode=Where.BESIDE),), clock, SPEC, device, BlankEncoder)
+        starting = asyncio.create_task(engine.start())
+        asked = 0
+        while not starting.done():
+            await asyncio.sleep(0.0007)
+            asked += len(engine.cards()) + len(engine.capacity())
+        await starting
+        assert asked > 200
+        await engine.close()
+
+    run(scene())
