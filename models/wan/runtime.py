@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...kernels.noise import Key, gaussian
+from ...kernels.sampler_step import Step, sampler_step
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
 from ..shared.compiled import CompileCache, Run, eager
-from ..shared.noise import NoiseKey, gaussian
 from ..shared.video.rope import Rotation, rotate, rotation
 from ..shared.video.vae import WanVae
 from .guidance import guided, stands_still
@@ -226,21 +227,15 @@ class WanRuntime:
         return self._noise(row.noise, (s.channels, row.frames, s.rows, s.columns))
 
     def _moved(self, row: DenoiseRow, x: Tensor, velocity: Tensor) -> Tensor:
-        """To the next noise level in float64; fresh noise belongs to the step that follows."""
+        """To the next noise level; fresh noise belongs to the step that follows."""
         if row.move is Move.STAY:
             return velocity
-        x64, v64 = x.double(), velocity.double()
-        if row.move is Move.EULER:
-            return (x64 + (row.next_sigma - row.sigma) * v64).float()
-        clean = x64 - row.sigma * v64
-        if row.next_sigma == 0:
-            return clean.float()
         seed, branch, chunk, step = row.noise
-        fresh = self._noise((seed, branch, chunk, step + 1), tuple(x.shape))
-        return ((1 - row.next_sigma) * clean + row.next_sigma * fresh).float()
+        key = None if row.move is Move.EULER else (seed, branch, chunk, step + 1)
+        return sampler_step(x[None], velocity[None], [Step(row.sigma, row.next_sigma, key)])[0]
 
-    def _noise(self, key: tuple[int, int, int, int], shape: tuple[int, ...]) -> Tensor:
-        return torch.from_numpy(gaussian(NoiseKey(*key), shape)).to(self._device)
+    def _noise(self, key: Key, shape: tuple[int, ...]) -> Tensor:
+        return gaussian([key], shape, self._device)[0]
 
     # ---- the slab ----
 

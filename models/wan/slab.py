@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from ...kernels.chunk_attention import Past, chunk_attention
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.rope import Rotation, rotate
 from .transformer import KV
@@ -36,6 +37,19 @@ class Slab:
         k, v = seen
         return k, v
 
+    def layer(self, layer: int) -> tuple[Tensor, Tensor | None]:
+        """Values [slots x ring, 2, tokens, heads, head width] and scales of one layer, where they lie."""
+        scales = None if self.scales is None else self.scales.flatten(0, 1)[:, layer]
+        return self.values.flatten(0, 1)[:, layer], scales
+
+    def tables(self, sees: Sequence[tuple[int, tuple[int, ...]]], most: int) -> tuple[Tensor, Tensor]:
+        """Entries of `layer` that rows see, and their tokens [rows, most]; a shorter row is filled up with none."""
+        ring, tokens = self.values.shape[1], self.values.shape[4]
+        entries = [[slot * ring + at for at in seen] + [-1] * (most - len(seen)) for slot, seen in sees]
+        lengths = [[tokens] * len(seen) + [0] * (most - len(seen)) for _, seen in sees]
+        table = torch.tensor([entries, lengths], dtype=torch.int32).to(self.values.device)
+        return table[0], table[1]
+
     def write(self, slot: int, entry: int, fresh: Sequence[KV]) -> None:
         """One chunk's keys and values of every layer into one entry."""
         for layer, kv in enumerate(fresh):
@@ -60,19 +74,21 @@ class Slab:
 
 
 class SlabPast:
-    """Entries gathered when a layer reads them; `sees` per row: slot, and entries oldest first."""
+    """Entries read where they lie; `sees` per row: slot, and entries oldest first."""
 
     def __init__(self, slab: Slab, sees: Sequence[tuple[int, tuple[int, ...]]], turns: Turns) -> None:
-        self._slab, self._sees = slab, sees
-        self._turns = [turns(len(entries)) if entries else None for _, entries in sees]
+        self._slab = slab
+        self._most = max(len(entries) for _, entries in sees)
+        if self._most:
+            self._tables = slab.tables(sees, self._most)
+            turn = turns(self._most)
+            self._turn = None if turn is None else (turn.cos_T1P[:, 0], turn.sin_T1P[:, 0])
 
-    def read(self, layer: int, row: int) -> KV | None:
-        slot, entries = self._sees[row]
-        if not entries:
-            return None
-        k, v = self._slab.read(slot, entries, layer)
-        turn = self._turns[row]
-        return KV(k if turn is None else rotate(k, turn), v)
+    def attend(self, layer: int, q_BTND: Tensor, k_BTND: Tensor, v_BTND: Tensor) -> Tensor:
+        if not self._most:
+            return chunk_attention(q_BTND, None, (k_BTND, v_BTND))
+        values, scales = self._slab.layer(layer)
+        return chunk_attention(q_BTND, Past(values, *self._tables, self._turn, scales), (k_BTND, v_BTND))
 
 
 class RebuiltPast:
@@ -81,14 +97,15 @@ class RebuiltPast:
     def __init__(
         self, slab: Slab, slot: int, sink: tuple[int, ...], rebuilt: Sequence[Sequence[KV]], turns: Turns
     ) -> None:
-        self._sink = SlabPast(slab, [(slot, sink)], lambda entries: None)
-        self._rebuilt = rebuilt
+        self._slab, self._slot, self._sink, self._rebuilt = slab, slot, sink, rebuilt
         self._turn = turns(len(sink) + len(rebuilt))
 
-    def read(self, layer: int, row: int) -> KV | None:
-        sink = self._sink.read(layer, row)
-        parts = [kv for kv in (sink, *(chunk[layer] for chunk in self._rebuilt)) if kv is not None]
-        if not parts:
-            return None
-        k, v = torch.cat([kv.k_TND for kv in parts]), torch.cat([kv.v_TND for kv in parts])
-        return KV(k if self._turn is None else rotate(k, self._turn), v)
+    def attend(self, layer: int, q_BTND: Tensor, k_BTND: Tensor, v_BTND: Tensor) -> Tensor:
+        parts = [(chunk[layer].k_TND, chunk[layer].v_TND) for chunk in self._rebuilt]
+        if self._sink:
+            parts.insert(0, self._slab.read(self._slot, self._sink, layer))
+        if parts:
+            k, v = torch.cat([k for k, _ in parts]), torch.cat([v for _, v in parts])
+            k = k if self._turn is None else rotate(k, self._turn)
+            k_BTND, v_BTND = torch.cat((k, k_BTND[0]))[None], torch.cat((v, v_BTND[0]))[None]
+        return chunk_attention(q_BTND, None, (k_BTND, v_BTND))

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ...kernels.chunk_attention import chunk_attention
 from ..shared.compiled import Run, eager
 from ..shared.video.rope import Rotation, rotate
 from .spec import WanShape
@@ -32,16 +33,16 @@ class KV:
 class Past(Protocol):
     """What rows see before their own tokens."""
 
-    def read(self, layer: int, row: int) -> KV | None:
-        """Keys already rotated; None = nothing."""
+    def attend(self, layer: int, q_BTND: Tensor, k_BTND: Tensor, v_BTND: Tensor) -> Tensor:
+        """Self attention over the past and their own keys and values, all rotated [B, T, N, D]."""
         ...
 
 
 class NoPast:
     """Rows that see only themselves."""
 
-    def read(self, layer: int, row: int) -> KV | None:
-        return None
+    def attend(self, layer: int, q_BTND: Tensor, k_BTND: Tensor, v_BTND: Tensor) -> Tensor:
+        return chunk_attention(q_BTND, None, (k_BTND, v_BTND))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +182,9 @@ class WanTransformer(nn.Module):
                 fresh.append([KV(k[row], v[row]) for row in range(len(k))])
                 if layer == len(self._layers) - 1:
                     return Pass(None, fresh)
-            seen = [_seen(q[i], k[i], v[i], turn, past.read(layer, i)) for i, turn in enumerate(rotation_B)]
-            x, q = run("block.between", Block.between, block, x, torch.stack(seen), e[2], frames)
+            q, k = (torch.stack([rotate(*row) for row in zip(each, rotation_B, strict=True)]) for each in (q, k))
+            seen = past.attend(layer, q, k, v).flatten(2)
+            x, q = run("block.between", Block.between, block, x, seen, e[2], frames)
             told = [_attend(q[i], kv[layer].k_TND, kv[layer].v_TND) for i, kv in enumerate(text_B)]
             (x,) = run("block.behind", Block.behind, block, x, torch.stack(told), e[3], e[4], e[5], frames)
         shift, scale = (m.squeeze(2) for m in (self.head.modulation + e_BFM[:, :, None]).chunk(2, dim=2))
@@ -219,14 +221,6 @@ def _gated(x_BTM: Tensor, y_BTM: Tensor, gate_BFM: Tensor, frames: int) -> Tenso
     return (x_BTM.float() + y).to(x_BTM.dtype)
 
 
-def _seen(q_TND: Tensor, k_TND: Tensor, v_TND: Tensor, turn: Rotation, past: KV | None) -> Tensor:
-    """Self attention of one row over its past and itself [T, M]."""
-    q, k, v = rotate(q_TND, turn), rotate(k_TND, turn), v_TND
-    if past is not None:
-        k, v = torch.cat((past.k_TND, k)), torch.cat((past.v_TND, v))
-    return _attend(q, k, v)
-
-
 def _attend(q_TND: Tensor, k_SND: Tensor, v_SND: Tensor) -> Tensor:
-    q, k, v = (t.transpose(0, 1)[None] for t in (q_TND, k_SND, v_SND))
-    return F.scaled_dot_product_attention(q, k, v)[0].transpose(0, 1).flatten(1)
+    """One row over the tokens of its prompt [T, M]."""
+    return chunk_attention(q_TND[None], None, (k_SND[None], v_SND[None]))[0].flatten(1)
