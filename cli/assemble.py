@@ -59,6 +59,7 @@ class ServeSpec:
     steps: int | None
     precision: str | None
     inexact: bool
+    compiled: bool
     lease_seconds: float
     loopback: bool
     udp_ports: tuple[int, int] | None
@@ -121,10 +122,11 @@ def _choice(spec: ServeSpec) -> RuntimeChoice | None:
     """What the options ask for, checked before anything starts; None = the recipe's default."""
     try:
         recipe = catalog.card(spec.card, spec.toy).recipe
-        if spec.steps is None and spec.precision is None and not spec.inexact:
+        if spec.steps is None and spec.precision is None and not spec.inexact and not spec.compiled:
             return None
         precision = recipe.default.precision if spec.precision is None else _precision(spec.precision)
-        choice = RuntimeChoice(recipe.default.sampler, spec.steps or recipe.default.steps, precision, not spec.inexact)
+        steps, exact = spec.steps or recipe.default.steps, not spec.inexact
+        choice = RuntimeChoice(recipe.default.sampler, steps, precision, exact, spec.compiled)
         recipe.check(choice)
     except (catalog.UnknownCard, RecipeMismatch) as error:
         raise UserFault(str(error)) from None

@@ -34,10 +34,13 @@ def serve(
     steps: Annotated[
         int | None, typer.Option(help="Denoise steps per chunk; the card's recipe says which are allowed.")
     ] = None,
+    compiled: Annotated[bool, typer.Option("--compiled", help="Run blocks compiled, where the recipe allows.")] = False,
     inexact: Annotated[
         bool, typer.Option(help="Let the card skip steps whose result it can foresee, where its recipe allows it.")
     ] = False,
-    precision: Annotated[str | None, typer.Option(help="fp32 or bf16, as the recipe allows.")] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="fp32, bf16, bf16-kv8, fp8, ...: what the recipe allows.")
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder of a card's published weights, as `worldroom cards pull` leaves it.")
     ] = None,
@@ -63,6 +66,7 @@ def serve(
         steps=steps,
         precision=precision,
         inexact=inexact,
+        compiled=compiled,
         checkpoint=checkpoint,
         lease_seconds=lease,
         loopback=loopback,
