@@ -1,6 +1,7 @@
 """A real server with a real viewer is told to stop: it says so, writes the journal, and leaves no process behind."""
 
 import asyncio
+import contextlib
 import signal
 import sys
 from pathlib import Path
@@ -38,13 +39,23 @@ async def test_a_server_with_a_viewer_stops_in_order(sig: signal.Signals, tmp_pa
     assert begun == [*range(len(begun))]
 
 
+def named(parent: psutil.Process, name: str) -> list[psutil.Process]:
+    """Its children whose program begins so; helpers that are gone already do not count."""
+    found = []
+    for child in parent.children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.name().startswith(name):
+                found.append(child)
+    return found
+
+
 def test_a_server_that_warms_up_stops_at_once(tmp_path: Path) -> None:
     """Before it is ready there is nothing to hand over; whatever it started is gone all the same."""
     with served(tmp_path) as (process, _):
         parent = psutil.Process(process.pid)
-        while not (started := [child for child in parent.children() if child.name() == "valkey-server"]):
+        while not (started := named(parent, "valkey-server")):
             assert process.poll() is None
-        started += [child for child in parent.children() if child.name().startswith("python")]
+        started += named(parent, "python")
         process.send_signal(signal.SIGINT)
         process.wait(PATIENCE_S)
         assert [child for child in started if child.is_running()] == []
