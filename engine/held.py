@@ -8,12 +8,17 @@ A chunk that was begun and not done when the worker died is cancelled: the sessi
 
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
 
 from . import api
 from .past import Past
 
 HISTORY_MAX = 4096
 TEXTS_MAX = 32
+
+Step = TypeVar("Step", bound=api.Begin | api.Supersede)
 
 
 class Held:
@@ -57,6 +62,8 @@ class Held:
             case api.Supersede():
                 self._epoch = max(self._epoch, command.epoch)
                 if command.restart:
+                    self._restarts = [_without_opening(restart) for restart in self._restarts]
+                    self._history = [_without_opening(past) for past in self._history]
                     self._restarts.append(command)
             case api.Pause() | api.Resume():
                 self._paused = isinstance(command, api.Pause)
@@ -135,3 +142,10 @@ class Held:
         self._texts.move_to_end(text)
         if len(self._texts) > TEXTS_MAX:
             self._texts.popitem(last=False)
+
+
+def _without_opening(step: Step) -> Step:
+    """A world that has been restarted since needs no pictures to be passed through again, and they are large."""
+    if isinstance(step, api.Supersede) and step.opening is not None:
+        return msgspec.structs.replace(step, opening=None)
+    return step

@@ -57,6 +57,20 @@ def test_a_restart_that_no_chunk_has_seen_is_the_end_of_the_past() -> None:
     assert session.past().epoch == 1
 
 
+def test_only_the_newest_opening_is_kept() -> None:
+    """Worlds that were restarted since are passed through without their pictures, which may be large."""
+    session = held()
+    opening = api.Opening(1, 2, 3, b"packed")
+    restarts = [api.Supersede("a", epoch, restart=True, seed=9, opening=opening) for epoch in (1, 2, 3)]
+    session.sent(restarts[0])
+    drive(session, 0, epoch=1)
+    session.sent(restarts[1])
+    session.sent(restarts[2])
+    past = session.past().history
+    assert [step.opening for step in past if isinstance(step, api.Supersede)] == [None, None, opening]
+    assert [step.seed for step in past if isinstance(step, api.Supersede)] == [9, 9, 9]
+
+
 def test_the_chunk_in_flight_is_cancelled_and_begins_again() -> None:
     session = held()
     drive(session, 0)
