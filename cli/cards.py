@@ -43,6 +43,7 @@ class CardRow(msgspec.Struct, frozen=True):
     controls: tuple[str, ...]
     components: tuple[str, ...]
     loops: tuple[str, ...] = ()
+    program: tuple[str, ...] = ()
     licence: str = ""
     weight_bytes: int = 0
     session_bytes: int = 0
@@ -195,6 +196,7 @@ def _row(name: str, counted: bool = False) -> CardRow:
             f"{part.name}: {part.role}, {part.parameters:,} parameters, {part.licence}" for part in card.components
         ),
         loops=tuple(f"{loop.name}: {' '.join(loop.steps)}" for loop in card.loops),
+        program=tuple(f"{stage.name}: {stage.where}" for stage in card.program.stages),
         licence="; ".join(dict.fromkeys(part.licence for part in card.components)),
         weight_bytes=account.weight_bytes if account else 0,
         session_bytes=account.session_bytes if account else cache,

@@ -77,6 +77,12 @@ def test_show_tells_bytes_licence_loops_and_price() -> None:
     row = json.loads(out)
     assert code == 0 and row["licence"] == "MIT; Apache-2.0"
     assert row["loops"] == ["chunk_rollout: encode denoise commit decode"]
+    assert row["program"] == [
+        "prompt_encode: device",
+        "chunk_rollout: device",
+        "decode: device",
+        "encode: encoders",
+    ]
     assert row["session_bytes"] == row["cache_bytes_per_session"] > 2 * 10**9
     assert row["flop_per_chunk"] > 10**13 and "bench model matrix-game-2-gta" in row["price"]
 
