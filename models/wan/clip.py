@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...kernels.noise import gaussian
 from ..contract.loop import Ask, Done, Outcome, StepKind, WorkPlan
 from ..contract.recipe import RecipeSpec
-from ..shared.noise import NoiseKey, gaussian
 from .card import UNIPC
 from .loop import mix
 from .rows import (
@@ -88,7 +88,8 @@ class ClipLoop:
     def init(self, ask: Ask[ClipCarry]) -> ClipState:
         s = self._spec.shape
         shape = (s.channels, self._clip.frames, s.rows, s.columns)
-        noise = gaussian(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), shape) if self._multistep else None
+        key = (ask.seed, ask.branch, ask.chunk, 0)
+        noise = gaussian([key], shape, torch.device("cpu"))[0] if self._multistep else None
         return ClipState(
             seed=ask.seed,
             branch=ask.branch,
@@ -97,7 +98,7 @@ class ClipLoop:
             prompt=mix(ask.features, ask.conditions),
             clips=0 if ask.carry is None else ask.carry.clips,
             part=self._first_part,
-            x_CFHW=None if noise is None else torch.from_numpy(noise),
+            x_CFHW=noise,
             solver=Solver() if self._multistep else None,
         )
 
