@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from ..clock import Clock
 from ..models.contract.program import Where
 from .costs import Costs
-from .lane import PATIENCE, PATIENCE_PRICES, Job, Lane, Ran
+from .lane import Job, Lane, Ran
 from .observers import Observer, Profiler
 from .scheduler import Rules, Ticket
 from .trail import Trail
 from .worker import Device
 
-__all__ = ["PATIENCE", "PATIENCE_PRICES", "Dispatcher", "Job", "Ran"]
+__all__ = ["Dispatcher", "Job", "Ran"]
 
 
 class Dispatcher:

@@ -1,6 +1,7 @@
 """A `worldroom serve` of the toy in a process of its own, a viewer that drives it, and its journal afterwards."""
 
 import asyncio
+import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -22,7 +23,8 @@ def served(folder: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[bytes
     """The process and its address; `port` 0 = any. Killed in the end if it still lives."""
     port = port or free_port()
     options = ["--card", "toy", "--port", str(port), "--data", str(folder), "--loopback"]
-    process = subprocess.Popen([command(), "serve", *options], stderr=subprocess.DEVNULL)
+    env = os.environ | {"WORLDROOM_CACHE": str(folder / "cache")}
+    process = subprocess.Popen([command(), "serve", *options], stderr=subprocess.DEVNULL, env=env)
     try:
         yield process, f"http://127.0.0.1:{port}"
     finally:
