@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Route
+from worldroom.clients.bench.server import serving
 
 from .conftest import Visitor, watched
 
@@ -111,6 +112,17 @@ def test_a_full_server_is_asked_again_when_it_said(visitor: MakeVisitor, room: s
     assert "You are number 2 in line." in alice.text("#notice-text")
     alice.until_playing()
     assert asked >= 2
+
+
+def test_who_waits_in_line_sees_the_place_and_comes_in_by_itself(visitor: MakeVisitor) -> None:
+    with serving("toy", "--toy-fps", "12", "--slots", "1", "--lease", "1") as small:
+        first, second = visitor(), visitor()
+        first.open(f"{small}/r/first").until_playing()
+        second.open(f"{small}/r/second")
+        second.until("document.body.dataset.phase === 'full'")
+        assert second.text("#notice-text") == "You are number 1 in line. The room opens by itself when it is your turn."
+        first.page.close()
+        second.until_playing()
 
 
 def test_a_browser_without_webrtc_is_told_so(visitor: MakeVisitor, room: str) -> None:
