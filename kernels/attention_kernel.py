@@ -124,6 +124,7 @@ def launched(
     cos, sin = (t.contiguous() for t in turn) if turn else (q, q)
     k, v = own or (q, q)
     groups = k.shape[2] if own else slab.shape[3]
+    block_k, warps, stages = _tile(width, turn is not None, scales is not None)
     block_q = min(_BLOCK_Q, max(16, power_of_two(tokens)))
     if out.numel():
         _kernel[(-(-tokens // block_q), heads, rows)](
@@ -132,24 +133,18 @@ def launched(
             tokens, k.shape[1], slab.shape[2], entries.shape[1] if past else 0, width**-0.5 * _LOG2E, heads, groups,
             *q.stride()[:3], *slab.stride()[:4], *(q if scales is None else scales).stride(),
             *k.stride()[:3], *v.stride()[:3],
-            D=width, BLOCK_D=max(16, power_of_two(width)), BLOCK_Q=block_q, BLOCK_K=_block_k(width, turn is not None),
+            D=width, BLOCK_D=max(16, power_of_two(width)), BLOCK_Q=block_q, BLOCK_K=block_k,
             PAST=past is not None, OWN=own is not None, TURNS=turn is not None, SCALED=scales is not None, FP8=fp8,
-            WIDE=WIDE, num_warps=_warps(width, turn is not None or scales is not None), num_stages=_STAGES,
+            WIDE=WIDE, num_warps=warps, num_stages=stages,
         )  # fmt: skip
     return out
 
 
-_STAGES = 2
-
-
-def _block_k(width: int, turns: bool) -> int:
-    """Keys of a tile; rotating needs every key twice."""
-    return 32 if width > 64 or turns else 64
-
-
-def _warps(width: int, computes: bool) -> int:
-    """`computes`: keys are rotated or scaled on their way. Measured: the fewest warps without spills."""
-    return 8 if width > 64 and computes else 4
+def _tile(width: int, turns: bool, scaled: bool) -> tuple[int, int, int]:
+    """Keys of a tile, warps, stages of the pipeline: the most without spills, as built for all targets."""
+    if width <= 64:
+        return (32 if turns else 64), 4, 2
+    return 32, (8 if turns or scaled else 4), (1 if turns and scaled else 2)
 
 
 def builds() -> list[Build]:
@@ -162,22 +157,18 @@ def builds() -> list[Build]:
     types |= dict.fromkeys(("cos", "sin", "scales"), "*fp32")
     types |= dict.fromkeys(("q", "own_k", "own_v", "out"), "*bf16")
     kinds = (("bf16", False), ("bf16", True), ("i8", False), ("u8", True))
-    return [
-        Build(
-            _kernel,
-            types | {"slab": f"*{kind}"},
-            {
-                "D": width, "BLOCK_D": width, "BLOCK_Q": _BLOCK_Q, "BLOCK_K": _block_k(width, turns), "PAST": True,
-                "OWN": True, "TURNS": turns, "SCALED": kind != "bf16", "FP8": kind == "u8", "WIDE": False,
-            },
-            _warps(width, turns or kind != "bf16"),
-            f"D {width}, {_NAMES.get(kind, kind)}{', turned' if turns else ''}",
-            strides,
-            {"num_stages": _STAGES},
-        )
-        for width, some in ((64, kinds[:2]), (128, kinds))
-        for kind, turns in some
-    ]  # fmt: skip
+    made = []
+    for width, kind, turns in ((64, "bf16", False), *((128, *one) for one in kinds)):
+        quantised = kind != "bf16"
+        block_k, warps, stages = _tile(width, turns, quantised)
+        constants = {
+            "D": width, "BLOCK_D": width, "BLOCK_Q": _BLOCK_Q, "BLOCK_K": block_k, "PAST": True, "OWN": True,
+            "TURNS": turns, "SCALED": quantised, "FP8": kind == "u8", "WIDE": False,
+        }  # fmt: skip
+        label = f"D {width}, {_NAMES.get(kind, kind)}{', turned' if turns else ''}"
+        one = types | {"slab": f"*{kind}"}
+        made.append(Build(_kernel, one, constants, warps, label, strides, {"num_stages": stages}))
+    return made
 
 
 _NAMES = {"i8": "int8", "u8": "fp8"}

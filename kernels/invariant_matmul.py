@@ -110,6 +110,8 @@ def builds() -> list[Build]:
             name + label,
             whole,
         )
-        for name, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32))
-        for more, label, whole in (({"a_inner": 1, "b_inner": 1}, "", sizes), ({}, ", odd strides", ()))
+        for name, dtype, more, label, whole in (
+            ("bf16", torch.bfloat16, {"a_inner": 1, "b_inner": 1}, "", sizes),
+            ("fp32", torch.float32, {}, ", odd strides", ()),
+        )
     ]
