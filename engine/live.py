@@ -287,12 +287,12 @@ class Live:
         self.world.advanced(outcome)
         self._faults = 0
         self.served.finished(self.steps, chunk.steps, chunk.device_seconds)
-        late, ready = max(0.0, now - chunk.deadline), now + self._show.usual
+        ready, epoch = now + self._show.usual, chunk.conditions.epoch
+        late_us, missed = max(0, round((now - chunk.deadline) * 1e6)), ready - chunk.deadline - self._playout.absorbs
         counters.chunks_done += 1
-        counters.chunks_late += late > 0
-        self._margin.finished(ready > chunk.deadline)
-        self.served.allowance.finished(ready - chunk.deadline, chunk.waited)
-        epoch, late_us = chunk.conditions.epoch, round(late * 1e6)
+        counters.chunks_late += late_us > 0
+        self._margin.finished(missed > 0)
+        self.served.allowance.finished(missed, chunk.waited)
         self._emit(api.ChunkDone(self.session, chunk.number, epoch, outcome.digest, late_us, chunk.timings()))
         times = self._playout.place(ready, len(outcome.frames_FHWC))
         self._show.push(chunk.shots(outcome.frames_FHWC, times, now - self._asked - chunk.waited))

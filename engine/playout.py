@@ -84,6 +84,11 @@ class Playout:
     def chunk_seconds(self) -> float:
         return self.per_chunk * self.interval
 
+    @property
+    def absorbs(self) -> float:
+        """Seconds by which a chunk may be late without moving the clock."""
+        return ABSORBED * self.interval
+
     def due(self, lead: float, encode: float, ahead: bool = False) -> float:
         """When to ask for the next chunk's conditions: just in time, or `ahead` as far as is allowed.
 
@@ -95,7 +100,7 @@ class Playout:
 
     def begun(self, delay: float) -> None:
         """Conditions came `delay` after they were due; a delay that is not absorbed moves the clock."""
-        if delay > ABSORBED * self.interval:
+        if delay > self.absorbs:
             self.next += delay
 
     def place(self, ready: float, frames: int = 0) -> tuple[float, ...]:
@@ -105,7 +110,7 @@ class Playout:
         """
         frames = frames or self.per_chunk
         late = ready - self.next
-        moved = late > ABSORBED * self.interval
+        moved = late > self.absorbs
         first = ready if moved else self.next
         times = tuple(first + i * self.interval for i in range(frames))
         self._last = times[-1]
