@@ -109,9 +109,9 @@ class Reception:
         return self._need(live.served, live.latency_class, live.steps).share
 
     def sessions_max(self, served: ServedCard) -> int:
-        """Interactive sessions that fit at today's price, if nothing else ran."""
+        """Interactive sessions that fit at today's price, if nothing else ran; an empty device takes one at any price."""
         share = self._need(served, api.LatencyClass.INTERACTIVE, served.default_steps).share
-        by_compute = served.pool.slots if share <= 0 else int(self._spec.share_cap / share + 1e-9)
+        by_compute = served.pool.slots if share <= 0 else max(1, int(self._spec.share_cap / share + 1e-9))
         per_session = served.pool.spec.bytes_per_session
         by_memory = served.pool.slots if per_session == 0 else self._spec.memory_bytes // per_session
         return min(served.pool.slots, by_compute, by_memory)
