@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from typing import assert_never
 
 import numpy as np
@@ -128,11 +129,11 @@ def _steering(controls: tuple[int, ...]) -> Latent:
 
 def _picture(row: DecodeRow) -> NDArray[np.uint8]:
     """[F, HEIGHT, WIDTH, 3]: a sky in the prompt's hue, stars, a fading trail, the ship, and the marker band."""
-    sky_HWC = _sky(row.prompt_C)
+    sky_H1C = _sky(int(row.prompt_C[0]) % 360)
     frames = np.empty((len(row.path), HEIGHT, WIDTH, 3), np.uint8)
     for i, ship in enumerate(row.path):
         frame = frames[i]
-        frame[:] = sky_HWC
+        frame[:] = sky_H1C
         _stars(frame, row.x_C)
         tail = (*row.trail, *row.path[:i])[-12:]
         for age, ghost in enumerate(reversed(tail)):
@@ -143,13 +144,13 @@ def _picture(row: DecodeRow) -> NDArray[np.uint8]:
     return frames
 
 
-def _sky(prompt_C: Latent) -> NDArray[np.float64]:
-    """Vertical gradient of one hue, deep above and light below."""
-    hue = int(prompt_C[0]) % 360 / 60.0
-    rgb = np.clip(np.abs((hue + np.array([0.0, 4.0, 2.0])) % 6.0 - 3.0) - 1.0, 0.0, 1.0)
+@lru_cache(maxsize=8)
+def _sky(hue: int) -> NDArray[np.uint8]:
+    """Vertical gradient of one hue in degrees, deep above and light below: [HEIGHT, 1, 3]."""
+    rgb = np.clip(np.abs((hue / 60.0 + np.array([0.0, 4.0, 2.0])) % 6.0 - 3.0) - 1.0, 0.0, 1.0)
     height_H1 = np.linspace(0.0, 1.0, HEIGHT)[:, None]
     light = 0.15 + 0.6 * height_H1
-    return np.broadcast_to(((rgb * 0.7 + 0.15) * light * 255.0)[:, None, :], (HEIGHT, WIDTH, 3))
+    return ((rgb * 0.7 + 0.15) * light * 255.0)[:, None, :].astype(np.uint8)
 
 
 def _stars(frame_HWC: NDArray[np.uint8], x_C: Latent) -> None:
@@ -164,6 +165,13 @@ def _disc(frame_HWC: NDArray[np.uint8], ship: Ship, radius: int, colour: tuple[i
     x, y = ship.x // SUB, BAND + ship.y // SUB
     top, bottom = max(y - radius, BAND), min(y + radius + 1, HEIGHT)
     left, right = max(x - radius, 0), min(x + radius + 1, WIDTH)
-    rows, columns = np.ogrid[top:bottom, left:right]
-    inside = (rows - y) ** 2 + (columns - x) ** 2 <= radius * radius + 1
+    inside = _round(radius)[top - y + radius : bottom - y + radius, left - x + radius : right - x + radius]
     frame_HWC[top:bottom, left:right][inside] = colour
+
+
+@cache
+def _round(radius: int) -> NDArray[np.bool_]:
+    """Which pixels around a centre are in the circle: [2 radius + 1, 2 radius + 1]."""
+    squares = np.arange(-radius, radius + 1) ** 2
+    inside: NDArray[np.bool_] = squares[:, None] + squares[None, :] <= radius * radius + 1
+    return inside
