@@ -124,7 +124,7 @@ def anyflow_card(spec: AnyFlowSpec) -> ModelCard:
             ComponentSpec("vae", "autoencoder", counts["vae"], "vae", "Apache-2.0"),
             ComponentSpec("text_encoder", "text encoder", counts["text_encoder"], "text_encoder", "Apache-2.0"),
         ),
-        loops=(LoopSpec("chunk_rollout", (StepKind.DENOISE, StepKind.COMMIT, StepKind.DECODE)),),
+        loops=(LoopSpec("chunk_rollout", (StepKind.ENCODE, StepKind.DENOISE, StepKind.COMMIT, StepKind.DECODE)),),
         recipe=_recipe(spec),
         parity=Parity(exact=True, tolerance=0.0),
         frame=FrameSpec(spec.columns * 8, spec.rows * 8, spec.scale, spec.fps, 4 * spec.chunk, opening=1),

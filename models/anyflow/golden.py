@@ -72,9 +72,23 @@ def run(
 
 @torch.no_grad()
 def pipeline(
-    transformer: Any, vae: Any, prompt: Tensor, seed: int, steps: int, chunks: int, rows: int, columns: int
+    transformer: Any,
+    vae: Any,
+    prompt: Tensor,
+    seed: int,
+    steps: int,
+    chunks: int,
+    rows: int,
+    columns: int,
+    picture_HWC: np.ndarray[Any, Any] | None = None,
 ) -> Tensor:
-    """Latents [1, F, C, H, W] of diffusers' pipeline from the same noise; nothing is forgotten, so few chunks."""
+    """Latents [1, F, C, H, W] of diffusers' pipeline from the same noise; nothing is forgotten, so few chunks.
+
+    `picture_HWC`: uint8, what the video begins with.
+    """
+    video = None
+    if picture_HWC is not None:
+        video = torch.from_numpy(picture_HWC.astype(np.float32) / 255).permute(2, 0, 1)[None, None]
     made = AnyFlowFARPipeline(None, None, transformer, vae, FlowMapEulerDiscreteScheduler(shift=5.0))
     made.set_progress_bar_config(disable=True)
     partition = [1] + [3] * (chunks - 1)
@@ -83,6 +97,7 @@ def pipeline(
     out: Tensor = made(
         prompt_embeds=prompt, height=rows * 8, width=columns * 8, num_frames=4 * sum(partition) - 3,
         num_inference_steps=steps, latents=start.transpose(0, 1)[None], chunk_partition=partition, output_type="latent",
+        video=video,
     ).frames  # fmt: skip
     return out.transpose(1, 2)
 

@@ -1,4 +1,5 @@
-"""AnyFlow's chunk_rollout loop: n flow-map steps, one commit pass over the clean history, one decode.
+"""AnyFlow's chunk_rollout loop: n flow-map steps, one commit pass over the clean history, one decode. A world may open
+with a picture, which is encoded as its first frame.
 
     x at t_0 = 1 -> t_1 -> ... -> 0          x += (r - t) * velocity(x, t, r; cache)
     partition    (1, 3, 3, 3, 3, 3) + 3      the opening chunk stays, the second oldest is forgotten when it is full
@@ -36,7 +37,10 @@ class AnyFlowCarry(msgspec.Struct, frozen=True):
 
 
 class AnyFlowState(msgspec.Struct, frozen=True):
-    """One chunk under way; after the last step `x_FCHW` is clean and belongs to `kept_FCHW`, split by `partition`."""
+    """One chunk under way; after the last step `x_FCHW` is clean and belongs to `kept_FCHW`, split by `partition`.
+
+    `picture_HWC`: to be encoded as the opening chunk, instead of denoising one.
+    """
 
     chunk: int
     levels: tuple[float, ...]
@@ -47,6 +51,7 @@ class AnyFlowState(msgspec.Struct, frozen=True):
     kept_FCHW: Latent
     partition: tuple[int, ...]
     committed: bool
+    picture_HWC: NDArray[np.uint8] | None
     features: Features | None
     frames_FHWC: NDArray[np.uint8] | None
 
@@ -69,12 +74,22 @@ class CommitRow(msgspec.Struct, frozen=True):
     partition: tuple[int, ...]
 
 
+class EncodeRow(msgspec.Struct, frozen=True):
+    """The picture a world begins from."""
+
+    picture_HWC: NDArray[np.uint8]
+
+
 class DecodeRow(msgspec.Struct, frozen=True):
     x_FCHW: Latent
     features: Features | None
 
 
-AnyFlowRow = DenoiseRow | CommitRow | DecodeRow
+AnyFlowRow = EncodeRow | DenoiseRow | CommitRow | DecodeRow
+
+
+class Encoded(msgspec.Struct, frozen=True):
+    clean_FCHW: Latent
 
 
 class Denoised(msgspec.Struct, frozen=True):
@@ -90,7 +105,7 @@ class Decoded(msgspec.Struct, frozen=True):
     features: Features
 
 
-AnyFlowResult = Denoised | Committed | Decoded
+AnyFlowResult = Encoded | Denoised | Committed | Decoded
 
 
 class LatentFault(RuntimeError):
@@ -118,12 +133,15 @@ class AnyFlowLoop:
             kept_FCHW=np.zeros((0, *shape[1:]), np.float32) if carry is None else carry.latents_FCHW,
             partition=(*past, frames),
             committed=False,
+            picture_HWC=_picture(ask.opening_FHWC, spec) if carry is None else None,
             features=None if carry is None else carry.features,
             frames_FHWC=None,
         )
 
     def next(self, state: AnyFlowState) -> WorkPlan[AnyFlowRow] | Done:
         shape = (*state.x_FCHW.shape, len(state.partition))
+        if state.picture_HWC is not None:
+            return WorkPlan(StepKind.ENCODE, state.picture_HWC.shape, EncodeRow(state.picture_HWC))
         if state.step < len(state.levels) - 1:
             t, r = state.levels[state.step : state.step + 2]
             row = DenoiseRow(state.x_FCHW, t, r, state.text_LM, state.partition)
@@ -137,6 +155,9 @@ class AnyFlowLoop:
 
     def advance(self, state: AnyFlowState, result: AnyFlowResult) -> AnyFlowState:
         match result:
+            case Encoded(clean_FCHW):
+                done = msgspec.structs.replace(state, picture_HWC=None, step=len(state.levels) - 1, x_FCHW=clean_FCHW)
+                return msgspec.structs.replace(done, kept_FCHW=clean_FCHW)
             case Denoised(velocity_FCHW):
                 return self._denoised(state, velocity_FCHW)
             case Committed():
@@ -167,6 +188,16 @@ class AnyFlowLoop:
             kept = np.concatenate([kept[:first], kept[first + second :]])
             partition = (first, *partition[2:])
         return msgspec.structs.replace(after, kept_FCHW=kept, partition=partition)
+
+
+def _picture(opening_FHWC: NDArray[np.uint8] | None, spec: AnyFlowSpec) -> NDArray[np.uint8] | None:
+    """The last frame given; raises ValueError unless it is of the card's size."""
+    if opening_FHWC is None:
+        return None
+    expected = (spec.rows * 8, spec.columns * 8, 3)
+    if opening_FHWC.shape[1:] != expected or opening_FHWC.dtype != np.uint8:
+        raise ValueError(f"an opening of uint8 {expected} is needed, got {opening_FHWC.dtype} {opening_FHWC.shape}")
+    return np.ascontiguousarray(opening_FHWC[-1])
 
 
 def _mixed(features: tuple[tuple[object, float], ...], spec: AnyFlowSpec) -> Tensor:

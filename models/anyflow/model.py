@@ -90,6 +90,15 @@ class Networks:
             kv_cache_flag={"num_cached_chunks": len(partition) - 1, "is_cache_step": True},
         )
 
+    def encode_picture(self, picture_3HW: Tensor) -> Tensor:
+        """A picture in [-1, 1] as one clean latent frame [1, C, H, W]."""
+        config = self.vae.config
+        latent: Tensor = self.vae.encode(picture_3HW[None, :, None]).latent_dist.mode()[0].transpose(0, 1)
+        mean, std = (
+            torch.tensor(values).view(1, -1, 1, 1).to(latent) for values in (config.latents_mean, config.latents_std)
+        )
+        return (latent - mean) / std
+
     def decode(self, latent_FCHW: Tensor, features: Features | None) -> tuple[Tensor, Features]:
         """Pictures [T, 3, 8H, 8W] in [-1, 1] and the next features; None = a video begins: 1 picture, then 4 each."""
         config = self.vae.config

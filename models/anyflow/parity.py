@@ -29,6 +29,7 @@ def anyflow_trials(spec: AnyFlowSpec) -> tuple[Trial, ...]:
         Trial(Rung.C0, "transformer: cached pass against one masked pass over all chunks", 2e-5, _masked),
         Trial(Rung.C0, "vae: streamed frames against a whole decode", 0.0, lambda: _decoder(spec)),
         Trial(Rung.C1, "rollout: 4 chunks against AnyFlowFARPipeline", 1e-6, lambda: _pipeline(spec)),
+        Trial(Rung.C1, "rollout: the same from a picture", 1e-5, lambda: _pipeline(spec, from_picture=True)),
         Trial(Rung.C1, "rollout: 7 chunks, 3 forgotten, prompt switch, golden", 1e-6, lambda: _golden(forgetful)),
         interleave_trial(anyflow_card(spec), lambda: loaded(forgetful), seeds=1, sessions=2, chunks=3),
     )  # fmt: skip
@@ -83,14 +84,15 @@ def _decoder(spec: AnyFlowSpec) -> Iterator[Pair]:
         first += count
 
 
-def _pipeline(spec: AnyFlowSpec) -> Iterator[Pair]:
-    _, latents = _played(spec, chunks=4)
+def _pipeline(spec: AnyFlowSpec, from_picture: bool = False) -> Iterator[Pair]:
+    size = (8 * spec.rows, 8 * spec.columns, 3)
+    picture = np.random.default_rng(SEED).integers(0, 256, size).astype(np.uint8) if from_picture else None
+    _, latents = _played(spec, chunks=4, picture=picture)
     networks = _networks(spec)
     with torch.no_grad():
         prompt = golden.encode(networks.text_encoder, "a cat", spec.text_length)
-    reference = golden.pipeline(networks.transformer, networks.vae, prompt, SEED, 4, 4, spec.rows, spec.columns)[
-        0
-    ].numpy()
+    made = golden.pipeline(networks.transformer, networks.vae, prompt, SEED, 4, 4, spec.rows, spec.columns, picture)
+    reference = made[0].numpy()
     first = 0
     for chunk, ours in enumerate(latents):
         yield Pair(chunk, "rollout", "latent", ours, reference[first : first + len(ours)])
@@ -110,13 +112,17 @@ def _golden(spec: AnyFlowSpec) -> Iterator[Pair]:
 
 
 def _played(
-    spec: AnyFlowSpec, chunks: int, prompts: list[str] | None = None
+    spec: AnyFlowSpec,
+    chunks: int,
+    prompts: list[str] | None = None,
+    picture: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None" = None,
 ) -> "tuple[Session, list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]]":
     """A session played to its end, and the clean latents of each of its chunks."""
     card = loaded(spec)
     card.runtime.allocate(1)
     inputs = [ChunkInput((), (0.0, 0.0), text) for text in prompts or ["a cat"] * chunks]
-    session = Session(card, 0, SEED, inputs, card.runtime.encode_prompt)
+    opening = None if picture is None else picture[None]
+    session = Session(card, 0, SEED, inputs, card.runtime.encode_prompt, opening)
     latents = []
     for outcome in session.run():
         latents.append(outcome.carry.latents_FCHW[-outcome.carry.partition[-1] :])

@@ -37,6 +37,8 @@ from .loop import (
     DecodeRow,
     Denoised,
     DenoiseRow,
+    Encoded,
+    EncodeRow,
 )
 from .model import Cache, Networks, draw
 from .model import load as load_networks
@@ -80,6 +82,8 @@ class AnyFlowRuntime:
                 row = DenoiseRow(x, 1.0, 0.5, text, (*past, spec.chunk))
             case StepKind.COMMIT:
                 row = CommitRow(dice.standard_normal((sum(past), *frame)).astype(np.float32), text, past)
+            case StepKind.ENCODE:
+                row = EncodeRow(np.zeros((8 * spec.rows, 8 * spec.columns, 3), np.uint8))
             case StepKind.DECODE:
                 first = self._decoded(DecodeRow(x[:1], None))
                 row = DecodeRow(x, first.features)
@@ -122,7 +126,11 @@ class AnyFlowRuntime:
                 return Committed()
             case DecodeRow() if kind is StepKind.DECODE:
                 return self._decoded(row)
-            case DenoiseRow() | CommitRow() | DecodeRow():
+            case EncodeRow() if kind is StepKind.ENCODE:
+                picture = torch.from_numpy(row.picture_HWC).permute(2, 0, 1).float() / 127.5 - 1
+                latent = self._networks.encode_picture(picture.to(self._device, self._dtype))
+                return Encoded(latent.float().cpu().numpy())
+            case EncodeRow() | DenoiseRow() | CommitRow() | DecodeRow():
                 raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
             case _:
                 assert_never(row)

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..contract.cache import CacheSpec, CacheView
 from ..contract.conditions import Conditions, PromptShare
 from ..contract.loaded import LoadedCard
@@ -31,13 +34,16 @@ class ChunkInput:
 
 @dataclass(slots=True)
 class Session:
-    """One world. `plan` is the step it waits for; `advance` takes that step's result and says when a chunk is done."""
+    """One world. `plan` is the step it waits for; `advance` takes that step's result and says when a chunk is done.
+    `opening_FHWC`: what it begins from.
+    """
 
     loaded: LoadedCard
     slot: int
     seed: int
     inputs: Sequence[ChunkInput]
     features: Callable[[str], object]
+    opening_FHWC: NDArray[np.uint8] | None = None
     committed: tuple[int, ...] = ()
     commits: int = 0
     carry: Any = None
@@ -74,6 +80,7 @@ class Session:
             features=tuple((self.features(text), weight) for text, weight in given.shares),
             carry=self.carry,
             committed=self.commits,
+            opening_FHWC=self.opening_FHWC if self.carry is None else None,
         )
         self._state, self._rebuilt, self._staged = self.loaded.loop.init(ask), (), False
         self._next()
