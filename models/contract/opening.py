@@ -35,7 +35,7 @@ class Opening(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(frames, height, width, zlib.compress(np.ascontiguousarray(frames_FHWC).tobytes(), LEVEL))
 
     def unpack(self) -> NDArray[np.uint8]:
-        """[F, H, W, 3]; raises ValueError when the bytes are not exactly that."""
+        """[F, H, W, 3], writable; raises ValueError when the bytes are not exactly that."""
         shape = (self.frames, self.height, self.width, 3)
         size = self.frames * self.height * self.width * 3
         inflate = zlib.decompressobj()
@@ -45,4 +45,4 @@ class Opening(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"an opening of {shape} cannot be unpacked: {error}") from error
         if len(data) != size or not inflate.eof:
             raise ValueError(f"an opening of {shape} has {size} bytes, these unpack to {len(data)} or more")
-        return np.frombuffer(data, np.uint8).reshape(shape)
+        return np.frombuffer(data, np.uint8).reshape(shape).copy()

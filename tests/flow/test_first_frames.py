@@ -6,6 +6,7 @@ import io
 from collections.abc import AsyncIterator
 
 import numpy as np
+import pytest
 import torch
 from worldroom.clock import LoopClock
 from worldroom.engine import api, snapshot
@@ -236,6 +237,38 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
         assert isinstance(await engine.revive(past, None, restarted.hear), api.Opened)
         await until(lambda: len(restarted.done) >= 1)
         assert restarted.digests()[0] == wanted[0].digest
+        await engine.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("card", ["matrix-game-tiny-random", "anyflow-tiny-random"])
+def test_other_families_begin_from_a_picture_too(card: str) -> None:
+    if card.startswith("anyflow"):
+        pytest.importorskip("diffusers")
+
+    async def main() -> None:
+        loaded = catalog.load(card)
+        engine, _ = await started(lambda batch: 0.001, cards=(loaded,))
+        info = engine.cards()[0]
+        assert info.opening is not None and not info.recache
+        controls = (0.0,) * len(loaded.card.controls)
+        person = Person(engine, "a", loaded.card.suggestions[0], lambda chunk: controls)
+        assert isinstance(await person.open(card), api.Opened)
+        await until(lambda: len(person.done) >= 1, within=30)
+        digests = []
+        pictures = [gradient(), gradient(), picture(Media.PNG, np.full((96, 128, 3), 200, np.uint8))]
+        for epoch, data in enumerate(pictures, 1):
+            person.epoch = epoch
+            opening = read(data, Media.PNG, info, info.opening)
+            engine.post(api.Supersede("a", epoch, restart=True, seed=7, opening=opening))
+            await until(lambda epoch=epoch: [d for _, d in person.done if d.epoch == epoch], within=30)
+            done = next(d for _, d in person.done if d.epoch == epoch)
+            digests.append(done.digest)
+        assert digests[1] != digests[2], "another picture is another world"
+        assert not person.faults
+        if card.startswith("anyflow"):
+            assert digests[0] == digests[1], "its first frame is the picture's, whatever chunk it is"
         await engine.close()
 
     run(main())
