@@ -151,10 +151,10 @@ def _roof(clock: _Stopwatch, device: torch.device, dtype: torch.dtype) -> Roof:
     import torch
 
     gpu = device.type == "cuda"
-    source = torch.ones((2**30 if gpu else 2**26) // dtype.itemsize, dtype=dtype, device=device)
+    source = torch.ones((2**30 if gpu else 2**25) // dtype.itemsize, dtype=dtype, device=device)
     target = torch.empty_like(source)
     copy = clock.times(lambda: target.copy_(source))
-    side = 8192 if gpu else 1024
+    side = 8192 if gpu else 512
     a = torch.randn(side, side, device=device).to(dtype)
     product = clock.times(lambda: a @ a)
     bytes_per_s = 2 * source.numel() * dtype.itemsize / (copy.min_ms / 1000)
