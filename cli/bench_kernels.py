@@ -128,7 +128,7 @@ def _figure(clock: _Stopwatch, case: Case, roof: Roof, compiled: bool) -> Kernel
     del exact, made
     chosen = clock.times(lambda: case.run(None))
     eager = chosen if case.choice.backend is Backend.TORCH else clock.times(lambda: case.run(Backend.TORCH))
-    whole = clock.times(torch.compile(lambda: case.run(Backend.TORCH))) if compiled else None
+    whole = clock.times(torch.compile(lambda: case.run(Backend.TORCH))) if compiled and case.compiles else None
     bound = max(case.bytes / roof.bytes_per_s, case.flop / roof.flop_per_s)
     return KernelFigure(
         operation=case.name,

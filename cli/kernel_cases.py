@@ -19,6 +19,7 @@ from ..kernels import frames_to_yuv as yuv
 from ..kernels import invariant_matmul, invariant_reduce, noise, norm_modulate, qk_norm_rope, sampler_step
 from ..kernels.launch import Backend, Choice
 
+CHECKED = 64  # queries: float64 scores of all would not fit
 Run = Callable[[Backend | None], Tensor]
 
 
@@ -26,7 +27,7 @@ Run = Callable[[Backend | None], Tensor]
 class Case:
     """One operation at one size. `exact()` in float64; bytes and FLOP of one run as the kernels' docstrings count.
 
-    `sdpa`: the same by torch's fused attention, past gathered first.
+    `sdpa`: the same by torch's fused attention, past gathered first. `compiles`: False for numpy and for a loop of tiles.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Case:
     bytes: int
     flop: int
     sdpa: Callable[[], Tensor] | None = None
+    compiles: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def _rope(draw: _Draw, s: Sizes) -> Case:
 
 
 def _attention(draw: _Draw, s: Sizes, stored: torch.dtype) -> Case:
-    """Row i is i chunks younger than the oldest: one call for sessions of different ages."""
+    """Row i is i chunks younger than the oldest: sessions of different ages in one call. First queries are checked."""
     q, k, v = (draw(s.rows, s.all_tokens, s.heads, s.width) for _ in range(3))
     kept = draw(s.rows * s.past, 2, s.all_tokens, s.heads, s.width, dtype=torch.float32)
     small = stored in (torch.int8, attention.FP8)
@@ -152,17 +154,21 @@ def _attention(draw: _Draw, s: Sizes, stored: torch.dtype) -> Case:
     entries = torch.arange(s.rows * s.past, dtype=torch.int32, device=q.device).reshape(s.rows, s.past)
     past = attention.Past(slab, entries, lengths, None, scales_E2SG if small else None)
 
-    def gathered(row: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    def gathered(row: int, dtype: torch.dtype, queries: int) -> tuple[Tensor, Tensor, Tensor]:
         mine = slab[row * s.past : row * s.past + int(there[row].sum())].to(dtype)
         if small:
             mine = mine * scales_E2SG[row * s.past : row * s.past + len(mine), ..., None].to(dtype)
         both = mine.transpose(0, 1).flatten(1, 2)
-        return q[row].to(dtype), torch.cat([both[0], k[row].to(dtype)]), torch.cat([both[1], v[row].to(dtype)])
+        return (
+            q[row, :queries].to(dtype),
+            torch.cat([both[0], k[row].to(dtype)]),
+            torch.cat([both[1], v[row].to(dtype)]),
+        )
 
-    def fused(dtype: torch.dtype) -> Tensor:
+    def fused(dtype: torch.dtype, queries: int) -> Tensor:
         made = []
         for row in range(s.rows):
-            q_1HTD, k_1HSD, v_1HSD = (x.transpose(0, 1)[None] for x in gathered(row, dtype))
+            q_1HTD, k_1HSD, v_1HSD = (x.transpose(0, 1)[None] for x in gathered(row, dtype, queries))
             made.append(F.scaled_dot_product_attention(q_1HTD, k_1HSD, v_1HSD).transpose(1, 2))
         return torch.cat(made)
 
@@ -172,8 +178,8 @@ def _attention(draw: _Draw, s: Sizes, stored: torch.dtype) -> Case:
     flop = 4 * s.all_tokens**2 * s.heads * s.width * seen
     return Case(
         f"chunk_attention, {str(stored).removeprefix('torch.')} past", f"{s.rows} x {s.all_tokens} over {s.past + 1}..",
-        q.dtype, attention.choose(q), lambda backend: attention.chunk_attention(q, past, (k, v), backend=backend),
-        lambda: fused(torch.float64), moved, flop, lambda: fused(q.dtype),
+        q.dtype, attention.choose(q), lambda b: attention.chunk_attention(q, past, (k, v), backend=b)[:, :CHECKED],
+        lambda: fused(torch.float64, CHECKED), moved, flop, lambda: fused(q.dtype, s.all_tokens),
     )  # fmt: skip
 
 
@@ -190,7 +196,9 @@ def _sampler(draw: _Draw, s: Sizes) -> Case:
         return sampler_step.sampler_step(x, velocity, steps, backend=backend)
 
     size = " x ".join(map(str, x.shape))
-    return Case("sampler_step", size, x.dtype, sampler_step.choose(x), run, exact, 12 * x.numel(), 75 * x.numel())
+    return Case(
+        "sampler_step", size, x.dtype, sampler_step.choose(x), run, exact, 12 * x.numel(), 75 * x.numel(), None, False
+    )
 
 
 def _noise(device: torch.device, s: Sizes) -> Case:
@@ -204,7 +212,7 @@ def _noise(device: torch.device, s: Sizes) -> Case:
         return torch.stack([_box_muller(key, math.prod(s.latent)) for key in keys]).reshape(-1, *s.latent).to(device)
 
     size = " x ".join(map(str, (s.rows, *s.latent)))
-    return Case("noise", size, torch.float32, noise.choose(device), run, exact, 4 * count, 70 * count)
+    return Case("noise", size, torch.float32, noise.choose(device), run, exact, 4 * count, 70 * count, None, False)
 
 
 def _box_muller(key: noise.Key, count: int) -> Tensor:
@@ -248,7 +256,16 @@ def _product(draw: _Draw, s: Sizes) -> Case:
     moved = (a.numel() + b.numel() + rows * columns) * a.element_size()
     choice, size = invariant_matmul.choose(a), f"{rows} x {inner} x {columns}"
     return Case(
-        "invariant_matmul", size, a.dtype, choice, run, lambda: a.double() @ b.double(), moved, 2 * a.numel() * columns
+        "invariant_matmul",
+        size,
+        a.dtype,
+        choice,
+        run,
+        lambda: a.double() @ b.double(),
+        moved,
+        2 * a.numel() * columns,
+        None,
+        False,
     )
 
 
