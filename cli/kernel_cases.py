@@ -27,7 +27,7 @@ Run = Callable[[Backend | None], Tensor]
 class Case:
     """One operation at one size. `exact()` in float64; bytes and FLOP of one run as the kernels' docstrings count.
 
-    `sdpa`: the same by torch's fused attention, past gathered first. `compiles`: False for numpy and for a loop of tiles.
+    `sdpa`: the same by torch's fused attention, past gathered first. `compiles`: not numpy, no long loop.
     """
 
     name: str
