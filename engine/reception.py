@@ -109,7 +109,7 @@ class Reception:
         return self._need(live.served, live.latency_class, live.steps).share
 
     def sessions_max(self, served: ServedCard) -> int:
-        """Interactive sessions that fit at today's price, with nothing else in; an empty device takes one at any price."""
+        """Interactive sessions that fit at today's price, alone on the device; an empty one takes one at any price."""
         share = self._need(served, api.LatencyClass.INTERACTIVE, served.default_steps).share
         by_compute = served.pool.slots if share <= 0 else max(1, int(self._spec.share_cap / share + 1e-9))
         per_session = served.pool.spec.bytes_per_session
