@@ -24,6 +24,7 @@ from .live import Live
 from .observers import Finite, Observer
 from .past import Past
 from .phase import Phase
+from .playout import ABSORBED
 from .pools import FeatureCache
 from .prices import PriceFolder
 from .reception import Reception
@@ -159,7 +160,8 @@ class Engine:
         return self._dispatcher.trail
 
     def _watch(self, opening: api.Open, events: Callable[[api.Event], None]) -> Watched:
-        watched = self._watched[opening.session] = Watched(events)
+        absorbed_us = 1e6 * ABSORBED / self._served[opening.card].loaded.card.frame.fps
+        watched = self._watched[opening.session] = Watched(events, absorbed_us)
         return watched
 
     async def close(self) -> None:

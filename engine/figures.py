@@ -50,7 +50,7 @@ class Step(Message, frozen=True):
 class SessionInfo(Message, frozen=True):
     """One session as it stands. price and measured: device time of a chunk, predicted and of the last one.
 
-    `late`: chunks finished after their deadline; `late_us`: by how much the last one was.
+    `late`: chunks that were later than the playout clock absorbs; `late_us`: how late the last one was.
     """
 
     session: str

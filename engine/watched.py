@@ -7,12 +7,12 @@ from .live import Live
 
 
 class Watched:
-    """Stands in front of a session's listener; everything passes through unchanged."""
+    """Stands in front of a session's listener; everything passes through unchanged. `absorbed_us`: not late yet."""
 
-    __slots__ = ("_events", "chunks", "frames", "last", "late")
+    __slots__ = ("_absorbed_us", "_events", "chunks", "frames", "last", "late")
 
-    def __init__(self, events: Callable[[api.Event], None]) -> None:
-        self._events = events
+    def __init__(self, events: Callable[[api.Event], None], absorbed_us: float) -> None:
+        self._events, self._absorbed_us = events, absorbed_us
         self.frames, self.chunks, self.late = 0, 0, 0
         self.last: api.ChunkDone | None = None
 
@@ -22,7 +22,7 @@ class Watched:
                 self.frames += 1
             case api.ChunkDone():
                 self.chunks += 1
-                self.late += event.late_us > 0
+                self.late += event.late_us > self._absorbed_us
                 self.last = event
         self._events(event)
 
