@@ -8,23 +8,18 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 import torch
-from worldroom.clock import LoopClock
 from worldroom.engine import api, snapshot
-from worldroom.engine.core import Engine
 from worldroom.engine.past import Past
 from worldroom.models import catalog
 from worldroom.models.contract.loop import StepKind
 from worldroom.sessions import events
-from worldroom.sessions.journal import Journal
-from worldroom.sessions.member import Member
 from worldroom.sessions.messages import FirstFrame, Prompt, Transition, Welcome
 from worldroom.sessions.opening import BadOpening, Media, read
 from worldroom.sessions.replay import read as read_journal
 from worldroom.sessions.replay import replay
-from worldroom.sessions.rooms import Rooms, RoomsSpec
-from worldroom.tests.fake_door import Screen
-from worldroom.tests.fake_engine import FakeDevice, Person, started, until
+from worldroom.tests.fake_engine import Person, started, until
 from worldroom.tests.files import picture, video
+from worldroom.tests.real_rooms import Server, stream
 from worldroom.tests.virtual_time import run
 
 CARD = "wan-tiny-random"
@@ -42,63 +37,31 @@ async def body(data: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-class Server:
-    """Engine, journal in memory and rooms."""
-
-    engine: Engine
-    device: FakeDevice
-
-    async def start(self, card: str = CARD) -> None:
-        self.engine, self.device = await started(cards=(catalog.load(card),))
-        clock = LoopClock(asyncio.get_running_loop())
-        self.journal = Journal(clock)
-        self.rooms = Rooms(self.engine, self.journal, clock, RoomsSpec(card=card))
-
-    async def join(self) -> tuple[Member, Screen]:
-        screen = Screen()
-        member = await self.rooms.join("lobby", screen, None, None)
-        assert isinstance(member, Member), member
-        return member, screen
-
-    async def upload(self, token: str, media: Media, data: bytes, room: str = "lobby") -> FirstFrame:
-        return await self.rooms.first_frame(room, token, media, body(data))
-
-    async def refused(self, token: str, media: Media, data: bytes, room: str = "lobby") -> str:
-        try:
-            await self.upload(token, media, data, room)
-        except BadOpening as problem:
-            return problem.code
-        raise AssertionError("the upload was taken")
-
-    def events(self, screen: Screen) -> list[events.JournalEvent]:
-        welcome = screen.messages[0]
-        assert isinstance(welcome, Welcome)
-        return self.journal.buffered(welcome.session)
-
-    async def stop(self) -> None:
-        await self.rooms.close()
-        await self.engine.close()
-        self.engine.check_integrity()
+async def upload(server: Server, token: str, media: Media, data: bytes) -> FirstFrame:
+    return await server.rooms.first_frame("lobby", token, media, body(data))
 
 
-async def stream(journaled: list[events.JournalEvent]) -> AsyncIterator[events.JournalEvent]:
-    for event in journaled:
-        yield event
+async def refused(server: Server, token: str, media: Media, data: bytes, room: str = "lobby") -> str:
+    try:
+        await server.rooms.first_frame(room, token, media, body(data))
+    except BadOpening as problem:
+        return problem.code
+    raise AssertionError("the upload was taken")
 
 
 def test_a_picture_then_a_video_begin_worlds_that_replay_to_the_same_digests() -> None:
     async def main() -> None:
         server = Server()
-        await server.start()
+        await server.start(catalog.load(CARD))
         driver, screen = await server.join()
         welcome = screen.messages[0]
         assert isinstance(welcome, Welcome) and welcome.first_frame is not None
         assert (welcome.first_frame.width, welcome.first_frame.height, welcome.recache) == (64, 48, True)
         await asyncio.sleep(2)
-        assert await server.upload(driver.token, Media.PNG, gradient()) == FirstFrame(1, 1, 64, 48)
+        assert await upload(server, driver.token, Media.PNG, gradient()) == FirstFrame(1, 1, 64, 48)
         await asyncio.sleep(3)
         film = video(Media.MP4, [4 * n for n in range(50)], fps=16)
-        assert await server.upload(driver.token, Media.MP4, film) == FirstFrame(2, 9, 64, 48)
+        assert await upload(server, driver.token, Media.MP4, film) == FirstFrame(2, 9, 64, 48)
         await asyncio.sleep(3)
 
         encoded = [kind for kind, _ in server.device.ran if kind is StepKind.ENCODE]
@@ -123,7 +86,7 @@ def test_the_opening_frames_are_the_pictures_own_through_the_codec() -> None:
 
     async def main() -> None:
         server = Server()
-        await server.start()
+        await server.start(catalog.load(CARD))
         loaded = server.engine._served[CARD].loaded
         card = server.engine.cards()[0]
         assert card.opening is not None
@@ -150,20 +113,20 @@ def test_the_opening_frames_are_the_pictures_own_through_the_codec() -> None:
 def test_only_the_driver_of_an_open_room_uploads_and_not_too_often() -> None:
     async def main() -> None:
         server = Server()
-        await server.start()
+        await server.start(catalog.load(CARD))
         driver, screen = await server.join()
         watcher, _ = await server.join()
         await asyncio.sleep(1)
         png = gradient()
-        assert await server.refused(driver.token, Media.PNG, png, room="nowhere") == "no_room"
-        assert await server.refused("nobody", Media.PNG, png) == "no_place"
-        assert await server.refused(watcher.token, Media.PNG, png) == "not_driving"
-        assert await server.refused(driver.token, Media.PNG, b"\x89PNG\r\n\x1a\n") in ("unreadable", "pixels")
-        assert await server.refused(driver.token, Media.MP4, video(Media.MP4, [9] * 4, fps=16)) == "length"
-        assert await server.refused(driver.token, Media.PNG, png + bytes(9 << 20)) == "too_large"
-        assert await server.refused(driver.token, Media.PNG, png) == "busy"
+        assert await refused(server, driver.token, Media.PNG, png, room="nowhere") == "no_room"
+        assert await refused(server, "nobody", Media.PNG, png) == "no_place"
+        assert await refused(server, watcher.token, Media.PNG, png) == "not_driving"
+        assert await refused(server, driver.token, Media.PNG, b"\x89PNG\r\n\x1a\n") in ("unreadable", "pixels")
+        assert await refused(server, driver.token, Media.MP4, video(Media.MP4, [9] * 4, fps=16)) == "length"
+        assert await refused(server, driver.token, Media.PNG, png + bytes(9 << 20)) == "too_large"
+        assert await refused(server, driver.token, Media.PNG, png) == "busy"
         await asyncio.sleep(3)
-        assert (await server.upload(driver.token, Media.PNG, png)).epoch == 1
+        assert (await upload(server, driver.token, Media.PNG, png)).epoch == 1
         counters = server.rooms.counters()
         assert (counters.openings, counters.openings_refused) == (1, 7)
         assert [e for e in server.events(screen) if isinstance(e, events.Faulted)] == []
@@ -175,11 +138,11 @@ def test_only_the_driver_of_an_open_room_uploads_and_not_too_often() -> None:
 def test_a_card_without_an_encoder_begins_from_words_alone() -> None:
     async def main() -> None:
         server = Server()
-        await server.start("toy")
+        await server.start()
         driver, screen = await server.join()
         welcome = screen.messages[0]
         assert isinstance(welcome, Welcome) and welcome.first_frame is None and not welcome.recache
-        assert await server.refused(driver.token, Media.PNG, gradient()) == "no_first_frame"
+        assert await refused(server, driver.token, Media.PNG, gradient()) == "no_first_frame"
         driver.receive(Prompt(id=1, text="snow", transition=Transition.RECACHE))
         assert [getattr(m, "code", "") for m in screen.messages][-1] == "no_recache"
         await server.stop()
@@ -190,7 +153,7 @@ def test_a_card_without_an_encoder_begins_from_words_alone() -> None:
 def test_a_recache_prompt_rebuilds_the_cache_once() -> None:
     async def main() -> None:
         server = Server()
-        await server.start()
+        await server.start(catalog.load(CARD))
         driver, screen = await server.join()
         await asyncio.sleep(4)
         server.device.ran.clear()

@@ -1,48 +1,18 @@
 """Rooms on the real engine with the toy card on a fake device: a key, words, a reset, a cut, a fault, and a replay."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
-from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker import Batch
 from worldroom.models.contract.loop import StepKind
 from worldroom.sessions import events
-from worldroom.sessions.journal import Journal
 from worldroom.sessions.member import Member
-from worldroom.sessions.messages import Applied, Input, KeyEdge, Problem, Prompt, ResetWorld, Welcome, WorldState
+from worldroom.sessions.messages import Applied, Input, KeyEdge, Problem, Prompt, ResetWorld, WorldState
 from worldroom.sessions.replay import read, replay
-from worldroom.sessions.rooms import Rooms, RoomsSpec
 from worldroom.tests.fake_door import Screen
-from worldroom.tests.fake_engine import FakeDevice, started
+from worldroom.tests.real_rooms import Server, stream
 from worldroom.tests.virtual_time import run
-
-
-class Server:
-    """Engine, journal in memory and rooms, as `serve` puts them together."""
-
-    async def start(self, spec: EngineSpec | None = None) -> None:
-        self.device: FakeDevice
-        self.engine, self.device = await started(spec=spec)
-        clock = LoopClock(asyncio.get_running_loop())
-        self.journal = Journal(clock)
-        self.rooms = Rooms(self.engine, self.journal, clock, RoomsSpec(card="toy", prompt="a calm blue sea"))
-
-    async def join(self, token: str | None = None) -> tuple[Member, Screen]:
-        screen = Screen()
-        member = await self.rooms.join("lobby", screen, token, None)
-        assert isinstance(member, Member), member
-        return member, screen
-
-    def events(self, screen: Screen) -> list[events.JournalEvent]:
-        welcome = screen.messages[0]
-        assert isinstance(welcome, Welcome)
-        return self.journal.buffered(welcome.session)
-
-    async def stop(self) -> None:
-        await self.rooms.close()
-        await self.engine.close()
 
 
 def pressed(screen: Screen) -> list[bool]:
@@ -81,11 +51,7 @@ def test_a_key_words_and_a_reset_on_the_real_engine_replay_to_the_same_digests()
         journaled = server.events(screen)
         driver.leave()
 
-        async def stream() -> AsyncIterator[events.JournalEvent]:
-            for event in journaled:
-                yield event
-
-        script = await read(stream())
+        script = await read(stream(journaled))
         assert [epoch.epoch for epoch in script.epochs] == [0, 1]
         replayed = await replay(server.engine, script, "again")
         assert replayed.chunks > 30
@@ -169,7 +135,7 @@ def test_a_world_whose_engine_gives_up_is_closed_and_its_slot_is_free() -> None:
 def test_a_room_in_line_opens_the_moment_another_one_ends_and_keeps_its_place_between_attempts() -> None:
     async def main() -> None:
         server = Server()
-        await server.start(EngineSpec(slots=1))
+        await server.start(spec=EngineSpec(slots=1))
         await server.join()
         now = asyncio.get_running_loop().time
 

@@ -1,7 +1,5 @@
 """A first frame over HTTP, by the Python client and by hand, against a real server with a tiny Wan world."""
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,37 +8,17 @@ import numpy as np
 import pytest
 from worldroom.clients.python.link import RoomRefused
 from worldroom.clients.python.room import join
-from worldroom.clock import SystemClock
-from worldroom.engine.core import Engine
-from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
-from worldroom.rtc.app import create_app
-from worldroom.rtc.edge import EdgeSpec
-from worldroom.rtc.serving import EdgeServer
 from worldroom.rtc.wire import FirstFrameView
-from worldroom.sessions.journal import Journal
 from worldroom.sessions.opening import Media
-from worldroom.sessions.rooms import Rooms, RoomsSpec
 from worldroom.tests.files import picture, video
+from worldroom.tests.real_rooms import edge
 
 
 @pytest.fixture
 async def base(web_root: Path) -> AsyncIterator[str]:
-    clock = SystemClock()
-    engine = Engine((catalog.load("wan-tiny-random"),), clock, EngineSpec())
-    await engine.start()
-    rooms = Rooms(engine, Journal(clock), clock, RoomsSpec(card="wan-tiny-random"))
-    server = EdgeServer(create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=True), clock))
-    listener = socket.create_server(("127.0.0.1", 0))
-    serving = asyncio.create_task(server._serve([listener]))
-    while not server.started:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    await serving
-    listener.close()
-    await rooms.close()
-    await engine.close()
+    async with edge(catalog.load("wan-tiny-random"), web_root) as address:
+        yield address
 
 
 def png() -> bytes:

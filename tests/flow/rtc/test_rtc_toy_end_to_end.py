@@ -1,7 +1,6 @@
 """A key becomes a frame through every room of the house: edge, sessions, engine and the toy model, on loopback."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,38 +8,18 @@ import pytest
 from worldroom.clients.python.markers import read
 from worldroom.clients.python.pictures import RoomFrame
 from worldroom.clients.python.room import join
-from worldroom.clock import SystemClock
-from worldroom.engine.core import Engine
-from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
 from worldroom.models.toy.card import ToySpec
-from worldroom.rtc.app import create_app
-from worldroom.rtc.edge import EdgeSpec
-from worldroom.rtc.serving import EdgeServer
 from worldroom.rtc.wire import Role
-from worldroom.sessions.journal import Journal
-from worldroom.sessions.rooms import Rooms, RoomsSpec
+from worldroom.tests.real_rooms import edge
 
 FRAMES_MAX = 200
 
 
 @pytest.fixture
 async def base(web_root: Path) -> AsyncIterator[str]:
-    clock = SystemClock()
-    engine = Engine((catalog.load("toy", None, ToySpec()),), clock, EngineSpec())
-    await engine.start()
-    rooms = Rooms(engine, Journal(clock), clock, RoomsSpec(card="toy"))
-    server = EdgeServer(create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=True), clock))
-    listener = socket.create_server(("127.0.0.1", 0))
-    serving = asyncio.create_task(server._serve([listener]))
-    while not server.started:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    await serving
-    listener.close()
-    await rooms.close()
-    await engine.close()
+    async with edge(catalog.load("toy", None, ToySpec()), web_root) as address:
+        yield address
 
 
 async def test_a_key_shows_in_receipts_and_in_pixels_of_the_same_frame(base: str) -> None:

@@ -1,0 +1,79 @@
+"""Rooms on the real engine in this process: in virtual time without an edge, or behind a real one on loopback."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from worldroom.clock import LoopClock, SystemClock
+from worldroom.engine.core import Engine
+from worldroom.engine.spec import EngineSpec
+from worldroom.models.contract.loaded import LoadedCard
+from worldroom.rtc.app import create_app
+from worldroom.rtc.edge import EdgeSpec
+from worldroom.rtc.serving import EdgeServer
+from worldroom.sessions import events
+from worldroom.sessions.journal import Journal
+from worldroom.sessions.member import Member
+from worldroom.sessions.messages import Welcome
+from worldroom.sessions.rooms import Rooms, RoomsSpec
+from worldroom.tests.fake_door import Screen
+from worldroom.tests.fake_engine import FakeDevice, started, toy
+
+
+class Server:
+    """Engine on a fake device, journal in memory and rooms, as `serve` puts them together."""
+
+    engine: Engine
+    device: FakeDevice
+
+    async def start(self, card: LoadedCard | None = None, spec: EngineSpec | None = None) -> None:
+        """`card` None = the toy."""
+        card = card or toy()
+        self.engine, self.device = await started(cards=(card,), spec=spec)
+        clock = LoopClock(asyncio.get_running_loop())
+        self.journal = Journal(clock)
+        self.rooms = Rooms(self.engine, self.journal, clock, RoomsSpec(card=card.card.name))
+
+    async def join(self, token: str | None = None) -> tuple[Member, Screen]:
+        screen = Screen()
+        member = await self.rooms.join("lobby", screen, token, None)
+        assert isinstance(member, Member), member
+        return member, screen
+
+    def events(self, screen: Screen) -> list[events.JournalEvent]:
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome)
+        return self.journal.buffered(welcome.session)
+
+    async def stop(self) -> None:
+        await self.rooms.close()
+        await self.engine.close()
+        self.engine.check_integrity()
+
+
+async def stream(journaled: Iterable[events.JournalEvent]) -> AsyncIterator[events.JournalEvent]:
+    """Events as a journal gives them."""
+    for event in journaled:
+        yield event
+
+
+@asynccontextmanager
+async def edge(card: LoadedCard, web_root: Path) -> AsyncIterator[str]:
+    """A real edge and engine that serve `card` on loopback; gives the address."""
+    clock = SystemClock()
+    engine = Engine((card,), clock, EngineSpec())
+    await engine.start()
+    rooms = Rooms(engine, Journal(clock), clock, RoomsSpec(card=card.card.name))
+    server = EdgeServer(create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=True), clock))
+    listener = socket.create_server(("127.0.0.1", 0))
+    serving = asyncio.create_task(server._serve([listener]))
+    while not server.started:  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    await serving
+    listener.close()
+    await rooms.close()
+    await engine.close()
