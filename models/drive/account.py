@@ -17,7 +17,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..contract.account import Account, Part, StepCost
 from ..contract.loaded import LoadedCard
-from ..contract.recipe import Precision
 from ..parity.session import ChunkInput, Session
 from ..shared import serial
 from .card import WEIGHTS
@@ -70,13 +69,12 @@ def account() -> Account:
 
 
 def _parts(loaded: LoadedCard) -> tuple[Part, ...]:
-    """Floating numbers in the precision they are served in, integers as they lie in the files."""
-    width = 2 if loaded.choice.precision is Precision.BF16 else 4
+    """Floating numbers in the float32 they are served in, integers as they lie in the files."""
     counted = []
     for component in loaded.card.components:
         with safe_open(WEIGHTS / component.file, framework="pt") as file:
             tensors = [file.get_tensor(key) for key in file.keys()]  # noqa: SIM118 - not a mapping
         elements = sum(tensor.numel() for tensor in tensors)
-        resident = sum(t.numel() * (width if t.is_floating_point() else t.element_size()) for t in tensors)
+        resident = sum(t.numel() * (4 if t.is_floating_point() else t.element_size()) for t in tensors)
         counted.append(Part(component.name, elements, resident / elements))
     return tuple(counted)

@@ -22,8 +22,8 @@ _MASKED = -1e4
 class DriveShape:
     """All sizes; two models with equal shapes can exchange weights."""
 
-    width: int = 192
-    heads: int = 6
+    width: int
+    heads: int
     layout: str = "STSTSTS"
     window: int = 11
     tokens: int = PICTURE_TOKENS + MEMORY_TOKENS
@@ -48,7 +48,7 @@ class DriveShape:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Softmax attention by plain matmuls: on a CPU in bf16 faster than the fused kernel, forward and backward."""
+    """Softmax attention by plain matmuls: on a CPU faster than the fused kernel, forward and backward."""
     attended: Tensor = ((q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)).softmax(-1) @ v
     return attended
 
@@ -103,8 +103,8 @@ class Temporal(nn.Module):
         q = _unit(self.query(y).unflatten(-1, (self.heads, -1)).permute(0, 2, 3, 1, 4))
         own_k, own_v = self._key_value(self.own, y)
         scale_by = q.shape[-1] ** -0.5
-        past = (q @ k.transpose(-1, -2)) * scale_by + self._bias(ages).to(q.dtype)
-        itself = (q * own_k).sum(-1, keepdim=True) * scale_by + self.age_bias[:, 0, None, None].to(q.dtype)
+        past = (q @ k.transpose(-1, -2)) * scale_by + self._bias(ages)
+        itself = (q * own_k).sum(-1, keepdim=True) * scale_by + self.age_bias[:, 0, None, None]
         weight = torch.cat([past, itself], -1).softmax(-1)
         attended = weight[..., :-1] @ v + weight[..., -1:] * own_v
         z: Tensor = h_BFNW + (1 + gate) * self.out(attended.permute(0, 3, 1, 2, 4).flatten(-2))

@@ -55,7 +55,7 @@ from .memory import (
 CELL, ROW, KNOT = 4, 2, 2  # pixels of an object's or road's cell, of a ground row, of a panorama entry
 CELLS = TOKEN_PIXELS // CELL
 ROWS = TOKEN_PIXELS // ROW
-GROUND_TOKENS = 3  # token rows below the horizon
+GROUND_TOKENS = TOKEN_ROWS - HORIZON // TOKEN_PIXELS  # token rows below the horizon
 DEEP = 8  # channels of the panorama
 KERB, LANE, LANE_HALF, DASH_SHIFT = 0.7, 1.17, 0.15, 1.0  # metres; radians
 GUESS = (4.5, 7.0, 4.2)  # metres: an object's width, height, distance from the road's edge, before training
@@ -110,7 +110,7 @@ _PER_CELL_G1 = (_PER_METRE_G / CELL)[:, None]
 _THIN_G1 = 2 * LANE_HALF / (2 * LANE_HALF + 1 / _PER_CELL_G1)
 _PLACE_P = torch.tensor(PLACE_METRES)
 _SPREAD_P = torch.gradient(_PLACE_P)[0]
-_SIDE_SIGN = torch.tensor([[-1.0], [1.0]])
+_SIDE_SIGN, _GUESS = torch.tensor([[-1.0], [1.0]]), torch.tensor(GUESS)
 _PARALLAX = torch.tensor([1.0, 2.0])  # of the far and the near layer
 _GRAIN = torch.tensor([2 * math.pi / period for period in (4, 8, 16)])
 
@@ -165,17 +165,18 @@ class Camera(nn.Module):
         middle_SP = side_M.gather(-1, low) * (1 - part) + side_M.gather(-1, low + 1) * part
         middle_SP = middle_SP - offset[..., None] - heading[..., None] * depth_SP
         per_metre = (FOCAL / depth_SP)[..., None, :, :]  # [.., 1, S, P]
-        size = torch.unflatten((biome @ self.sizes * FAST).exp(), -1, (2, 3)) * torch.tensor(GUESS)
+        size = torch.unflatten((biome @ self.sizes * FAST).exp(), -1, (2, 3)) * _GUESS
         wide, tall, beside = size[..., None, None].unbind(-3)  # [.., K, 1, 1]
         column = _MIDDLE + (middle_SP[..., None, :, :] + _SIDE_SIGN * (HALF_ROAD + beside)) * per_metre
         half_wide, half_tall = wide / 2 * per_metre, tall / 2 * per_metre
         row = HORIZON + CAMERA * per_metre - half_tall
-        of_kind = torch.stack([weight_SP * (sides_SP < 0), weight_SP * (sides_SP > 0)], -3)  # [.., K, S, P]
+        of_kind = torch.stack([weight_SP * (sides_SP < 0), weight_SP * (sides_SP > 0)], -3)
+        of_kind = of_kind.flatten(-2)[..., None, :]  # [.., K, 1, S * P]
         inside_W, across_W = _extent(_CELL_W, column, half_wide)  # [.., K, W, S * P]
         inside_R, up_R = _extent(_CELL_R, row, half_tall)
-        marked = inside_W * of_kind.flatten(-2)[..., None, :]
+        marked = inside_W * of_kind
         nearness = per_metre.log().flatten(-2)[..., None, :]
-        left = torch.stack([marked, across_W * of_kind.flatten(-2)[..., None, :], marked, marked * nearness], -3)
+        left = torch.stack([marked, across_W * of_kind, marked, marked * nearness], -3)
         right = torch.stack([inside_R, inside_R, up_R, inside_R], -3)
         drawn = right @ left.transpose(-2, -1)  # [.., K, 4, R, W]
         return _by_token(drawn.flatten(-4, -3).movedim(-3, -1), TOKEN_ROWS, CELLS)

@@ -15,9 +15,8 @@ PICTURE_TOKENS, MEMORY_TOKENS, CHANNELS = 40, 3, 32
 TOKENS = PICTURE_TOKENS + MEMORY_TOKENS
 WIDTH, HEADS, LAYOUT, WINDOW = 160, 5, "STSTSTS", 11
 PICTURE_WIDTH, PICTURE_HEIGHT, SCALE, FPS = 128, 80, 4, 24
-KV_BYTES_PER_ENTRY = (
-    2 * LAYOUT.count("T") * TOKENS * WIDTH * 4
-)  # float32 K and V [temporal blocks, tokens, width] of one frame
+KV_BYTES_PER_ENTRY = 2 * LAYOUT.count("T") * TOKENS * WIDTH * 4
+"""float32 K and V [temporal blocks, tokens, width] of one frame."""
 WEIGHTS = Path(__file__).parent / "weights"
 
 RECIPE = RecipeSpec(

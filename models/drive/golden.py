@@ -1,7 +1,7 @@
 """The drive's rollout as one straight line, for tests: no loop, no runtime, no slab, no ring, none of their code.
 
 Keeps every committed K and V in a list, oldest first, and hands the last `window` of them to the networks. Given the
-same networks in the same precision it makes the same bits as the loop; `fused` False commits in a pass of its own,
+same networks it makes the same bits as the loop; `fused` False commits in a pass of its own,
 which must make no difference.
 """
 
@@ -42,17 +42,17 @@ def rollout(
     fused: bool = True,
 ) -> list[GoldenFrame]:
     """Frames 0.. of a world that starts from `opening` (newest latent first)."""
-    shape, dtype = transformer.shape, next(transformer.parameters()).dtype
+    shape = transformer.shape
     past = [torch.from_numpy(opening_3NC[i]) for i in range(3)]
     kept: list[CommittedKV] = []
     drawn, before, frames = innovations.start(seed, branch), None, []
     for frame in range(len(controls_FK)):
         new, drawn = innovations.draw(seed, branch, frame, drawn)
-        cond = _cond(controls_FK[frame], looks_FL[frame], new, dtype)
+        cond = _cond(controls_FK[frame], looks_FL[frame], new)
         x = _normal(seed, branch, frame, shape.tokens * shape.channels).reshape(shape.tokens, shape.channels)
-        history = torch.stack(past).to(dtype)[None]
+        history = torch.stack(past)[None]
         for step, sigma in enumerate(SIGMAS[steps]):
-            sigma_B, noisy = torch.tensor([sigma]), x.to(dtype)[None]
+            sigma_B, noisy = torch.tensor([sigma]), x[None]
             if step == 0 and before is not None and fused:
                 view = _window(kept, shape.window + 1, transformer)
                 pair, x0 = transformer.commit_denoise(history, before, noisy, sigma_B, cond, view)
@@ -63,22 +63,20 @@ def rollout(
                 x0 = transformer.denoise(
                     noisy, history[:, :2], sigma_B, cond, _window(kept, shape.window + 2, transformer)
                 )
-            clean = x0[0].float()
+            clean = x0[0]
             if step + 1 < steps:
                 now, then = torch.tensor(sigma), torch.tensor(SIGMAS[steps][step + 1])
                 x = (1 - then) * clean + then * ((x - (1 - now) * clean) / now)
         past, before = [clean, *past[:2]], cond
-        picture = autoencoder.decode(clean[:40].to(dtype)[None])[0].float()
+        picture = autoencoder.decode(clean[:40][None])[0]
         pixels = ((picture.clamp(-1, 1) + 1) * 127.5 + 0.5).to(torch.uint8).permute(1, 2, 0).numpy()
         latent = clean.numpy()
         frames.append(GoldenFrame(latent, hashlib.sha256(latent.tobytes()).hexdigest(), np.ascontiguousarray(pixels)))
     return frames
 
 
-def _cond(
-    controls_K: NDArray[np.float32], look_L: NDArray[np.float32], new_I: NDArray[np.float32], dtype: torch.dtype
-) -> CondB:
-    return CondB(*(torch.tensor(part, dtype=dtype)[None] for part in (controls_K, look_L, new_I)))
+def _cond(controls_K: NDArray[np.float32], look_L: NDArray[np.float32], new_I: NDArray[np.float32]) -> CondB:
+    return CondB(*(torch.tensor(part, dtype=torch.float32)[None] for part in (controls_K, look_L, new_I)))
 
 
 def _window(kept: list[CommittedKV], keys: int, transformer: DriveTransformer) -> KVView:

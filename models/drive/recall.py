@@ -39,7 +39,7 @@ class Recall(nn.Module):
     def forward(self, memory_MC: Tensor, controls_K: Tensor, innovations_I: Tensor) -> Tensor:
         """[.., M, C], [.., K], [.., I] -> [.., M, C]."""
         now = memory_MC.flatten(-2)
-        h = F.silu(self.inward(torch.cat([now, controls_K.to(now), innovations_I.to(now)], -1)))
+        h = F.silu(self.inward(torch.cat([now, controls_K, innovations_I], -1)))
         h = h + F.silu(self.first(h))
         h = h + F.silu(self.second(h))
         return self.settled(now + self.outward(h)).reshape(memory_MC.shape)

@@ -191,7 +191,7 @@ class DriveTransformer(nn.Module):
     def _target_input(self, x_BFNC: Tensor, before_BF2NC: Tensor, sigma_BF: Tensor) -> Tensor:
         """Noise is dimmed by its level, so that pure noise (sigma 1) is not seen at all; memory has none."""
         picture, memory = x_BFNC[:, :, :PICTURE_TOKENS], x_BFNC[:, :, PICTURE_TOKENS:]
-        dim = (1 - sigma_BF)[:, :, None, None].to(x_BFNC.dtype)
+        dim = (1 - sigma_BF)[:, :, None, None]
         return torch.cat([torch.cat([picture * dim, memory], 2), before_BF2NC[:, :, 0], before_BF2NC[:, :, 1]], -1)
 
     def _modulate(self, c_BFW: Tensor) -> Tensor:
@@ -199,11 +199,10 @@ class DriveTransformer(nn.Module):
         return m
 
     def _condition(self, cond: CondBF, stream: int) -> Tensor:
-        dtype = self.place.dtype
-        phase = cond.sigma_BF.float()[..., None] * _WAVES.to(cond.sigma_BF.device)
-        level = self.from_sigma(torch.cat([phase.sin(), phase.cos()], -1).to(dtype))
-        c = level + self.from_controls(cond.controls_BFK.to(dtype)) + self.from_look(cond.look_BFL.to(dtype))
-        c = c + self.from_innovations(cond.innovations_BFI.to(dtype)) + self.stream[stream]
+        phase = cond.sigma_BF[..., None] * _WAVES.to(cond.sigma_BF.device)
+        level = self.from_sigma(torch.cat([phase.sin(), phase.cos()], -1))
+        c = level + self.from_controls(cond.controls_BFK) + self.from_look(cond.look_BFL)
+        c = c + self.from_innovations(cond.innovations_BFI) + self.stream[stream]
         mixed: Tensor = F.silu(self.mix(F.silu(c)))
         return mixed
 

@@ -34,7 +34,7 @@ class Dream:
     def next(self, cond: CondB) -> Tensor:
         """Dream the next frame [B, N, C] under `cond`."""
         rows = self.history_B3NC.shape[0]
-        x = torch.randn(self.history_B3NC[:, 0].shape, generator=self.noise).to(self.history_B3NC.dtype)
+        x = torch.randn(self.history_B3NC[:, 0].shape, generator=self.noise)
         x0 = x
         for i, sigma in enumerate(self.sigmas):
             level = torch.full((rows,), sigma)
@@ -55,7 +55,7 @@ class Dream:
     def observe(self, latent_BNC: Tensor, cond: CondB) -> None:
         """Take a given frame instead of dreaming one."""
         self._keep(self.model.commit(self.history_B3NC, self.newest_cond, self._view(self.frame)))
-        self.history_B3NC = torch.cat([latent_BNC[:, None].to(self.history_B3NC.dtype), self.history_B3NC[:, :2]], 1)
+        self.history_B3NC = torch.cat([latent_BNC[:, None], self.history_B3NC[:, :2]], 1)
         self.newest_cond, self.frame = cond, self.frame + 1
 
     def _view(self, current: int) -> KVView:
@@ -69,8 +69,8 @@ class Dream:
 
 def begin(model: DriveTransformer, first_BNC: Tensor, cond: CondB, sigmas: tuple[float, ...], seed: int) -> Dream:
     """A dream whose only frame so far is given."""
-    s, dtype = model.shape, model.place.dtype
-    k = torch.zeros(len(first_BNC), s.temporal, s.tokens, s.heads, s.entries, s.head_width, dtype=dtype)
-    history = first_BNC.to(dtype)[:, None].repeat(1, 3, 1, 1)
+    s = model.shape
+    k = torch.zeros(len(first_BNC), s.temporal, s.tokens, s.heads, s.entries, s.head_width)
+    history = first_BNC[:, None].repeat(1, 3, 1, 1)
     noise = torch.Generator().manual_seed(seed)
     return Dream(model, sigmas, noise, k, torch.zeros_like(k), [-1] * s.entries, history, cond, 0)

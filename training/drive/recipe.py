@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ...models.drive.autoencoder import DriveAutoencoder
-from ...models.drive.blocks import DriveShape
+from ...models.drive.runtime import SHAPE
 from ...models.drive.transformer import DriveTransformer
 from . import stage_autoencoder, stage_judge, stage_memory, stage_paint, stage_rollout
 from .data import generate, open_episodes
@@ -34,7 +34,6 @@ from .text import held_out_accuracy
 from .text import train as train_text
 from .windows import load_latents
 
-SHAPE = DriveShape(width=160, heads=5)
 HELD_SEED = 9001
 LONGER = Ramp(4, 12, 0.6)
 
