@@ -10,7 +10,7 @@ from rich.console import Console
 
 from . import bench_capacity, bench_kernels, bench_model, bench_overhead, bench_recovery, bench_steer, bench_worlds
 from .errors import did_you_mean, fail
-from .output import print_object, report_table
+from .output import JsonFlag, print_object, report_table
 
 app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
 
@@ -21,8 +21,6 @@ app.command("overhead")(bench_overhead.bench_overhead)
 app.command("recovery")(bench_recovery.bench_recovery)
 app.command("steer")(bench_steer.bench_steer)
 app.command("worlds")(bench_worlds.bench_worlds)
-
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 @app.callback(invoke_without_command=True)

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from ..clock import SystemClock
 from .errors import fail
-from .output import print_object
+from .output import JsonFlag, print_object
 
 if TYPE_CHECKING:
     from ..engine.api import Door
@@ -52,7 +52,7 @@ def bench_capacity(
     workers: Annotated[int, typer.Option(min=1, max=16, help="Worker processes.")] = 1,
     most: Annotated[int, typer.Option(min=1, max=64, help="Rooms at most.")] = 8,
     seconds: Annotated[float, typer.Option(min=1, help="Measuring time of each count.")] = 8.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Sessions that are admitted one after the other until one is refused; all of them measured each time."""
     from ..engine.remote import WorkerFailed

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..clock import SystemClock
-from .output import print_object
+from .output import JsonFlag, print_object
 
 if TYPE_CHECKING:
     import torch
@@ -75,7 +75,7 @@ def bench_kernels(
     compiled: Annotated[
         bool | None, typer.Option("--compiled/--no-compiled", help="Time torch.compile too; default: on a GPU.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Correctness, time and share of the roofline of every kernel: small sizes on a CPU, Wan's on a GPU."""
     report = measure(repeats, compiled)

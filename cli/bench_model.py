@@ -17,7 +17,7 @@ from rich.table import Table
 from ..clock import SystemClock
 from ..models.contract.loaded import LoadedCard
 from .errors import fail
-from .output import print_object
+from .output import JsonFlag, print_object
 
 
 class StepFigure(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ def bench_model(
     seed: Annotated[int, typer.Option(help="Seed of the world and of the presses.")] = 0,
     precision: Annotated[str | None, typer.Option(help="As the recipe allows; default: the recipe's.")] = None,
     compiled: Annotated[bool, typer.Option("--compiled", help="Blocks run compiled, where the recipe allows.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Run one session alone on the device and time every step of each card."""
     from ..models import catalog

@@ -24,7 +24,7 @@ from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind
 from ..models.contract.program import REALTIME
 from .errors import fail
-from .output import print_object
+from .output import JsonFlag, print_object
 
 ENDLESS_FPS = 1000
 SETTLE_S = 1.0
@@ -100,7 +100,7 @@ def bench_overhead(
     steps: Annotated[int | None, typer.Option(help="Denoise steps of a chunk; default: the card's.")] = None,
     max_rows: Annotated[int, typer.Option(min=1, max=16, help="Rows of one batch.")] = 4,
     seconds: Annotated[float, typer.Option(min=1, help="Measuring time of each row.")] = 8.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Microseconds between two batches, and the share of time outside the model's math, at 1, 4 and 8 sessions."""
     from ..models import catalog

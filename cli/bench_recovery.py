@@ -19,7 +19,7 @@ import typer
 from ..clients.python.latency import Spread, spread
 from ..clock import SystemClock
 from .errors import fail
-from .output import print_object, report_table
+from .output import JsonFlag, print_object, report_table
 
 if TYPE_CHECKING:
     from ..engine.remote import RemoteEngine
@@ -57,7 +57,7 @@ def bench_recovery(
         bool, typer.Option(help="Rooms of background class, of which a device takes more than it can show in time.")
     ] = False,
     spare: Annotated[bool, typer.Option(help="Keep a process that waits to take over, as the server does.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """kill -9 of the worker under full rooms: time to the next frame, and what the journals lost."""
     from ..engine.remote import WorkerFailed

@@ -5,13 +5,13 @@ from typing import Annotated
 import typer
 
 from .errors import fail
-from .output import print_object, report_table
+from .output import JsonFlag, print_object, report_table
 
 
 def bench_steer(
     trials: Annotated[int, typer.Option(min=1, max=500, help="Worlds to steer; one takes about six seconds.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of the worlds and of the looks.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Steer left and right in the same worlds, then ask for another look; the judge reads the decoded pictures."""
     from ..clients.bench.server import ServerFailed, serving

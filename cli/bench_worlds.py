@@ -6,13 +6,13 @@ import typer
 from rich.console import Console
 
 from .errors import did_you_mean, fail
-from .output import print_object
+from .output import JsonFlag, print_object
 
 
 def bench_worlds(
     card: Annotated[list[str] | None, typer.Option(help="Only these cards; default: every tiny one.")] = None,
     seconds: Annotated[float, typer.Option(min=2, help="Measuring time of each card.")] = 8.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Frames a chunk, pacing and jitter of every tiny world through a server of its own and real WebRTC."""
     from ..clients.bench import worlds

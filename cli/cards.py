@@ -11,12 +11,10 @@ from rich.table import Table
 
 from . import checkpoints
 from .errors import fail
-from .output import print_object, report_table
+from .output import JsonFlag, print_object, report_table
 
 app = typer.Typer(help="List, show, pull and check the worlds this server knows.", no_args_is_help=True)
 app.command("pull")(checkpoints.pull)
-
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 class CardRow(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ..models.checkpoints.manifest import Manifest
 from .errors import fail
-from .output import print_object
+from .output import JsonFlag, print_object
 
 
 class ComponentReport(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ def pull(
     name: Annotated[str, typer.Argument(help="Name of the card.")],
     into: Annotated[Path | None, typer.Option(help="Folder; default: checkpoints/NAME in the data folder.")] = None,
     endpoint: Annotated[str | None, typer.Option(envvar="HF_ENDPOINT", help="Address of the hub.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Fetch a card's published weights: resumable, with progress, every file verified. A second call goes on."""
     from ..models.checkpoints.pull import Hub, PullError

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .errors import fail
-from .output import print_object, report_table
+from .output import JsonFlag, print_object, report_table
 
 
 def join(
@@ -17,7 +17,7 @@ def join(
     drive: Annotated[bool, typer.Option("--drive/--watch", help="Press keys at random phase, or only watch.")] = True,
     seed: Annotated[int, typer.Option(help="Seed of the key presses.")] = 0,
     loopback: Annotated[bool, typer.Option(help="WebRTC over 127.0.0.1 only.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Join a room without a browser, drive at random, and print frame rate and motion-to-photon latency."""
     from ..clients.python.measure import JoinFailed, run_join

@@ -69,13 +69,12 @@ async def measure_steering(base: str, trials: int, seed: int) -> SteerReport:
             left, right = [await _road(room, judge, world, key) for key in (LEFT, RIGHT)]
             sides.append([a > b for a, b in zip(left, right, strict=True)])
             looks.append(await _change(room, judge, words[1]))
-    took = [look.frames / FPS * 1000 for look in looks if look.frames is not None]
     return SteerReport(
         trials=trials,
         right_side_12=_share([side[0] for side in sides]),
         right_side_24=_share([side[1] for side in sides]),
         reached=_share([look.frames is not None for look in looks]),
-        frames=spread([value * FPS / 1000 for value in took]),
+        frames=spread([float(look.frames) for look in looks if look.frames is not None]),
         time=_share([look.right[0] for look in looks]),
         biome=_share([look.right[1] for look in looks]),
         weather=_share([look.right[2] for look in looks]),

@@ -1,8 +1,13 @@
 """Printing: one JSON object with stable keys, or a rich table of the same struct."""
 
+from typing import Annotated
+
 import msgspec
+import typer
 from rich.console import Console
 from rich.table import Table
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def print_object(report: msgspec.Struct) -> None:

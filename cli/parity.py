@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ..models.parity.ladder import Verdict
 from .errors import fail
-from .output import print_object
+from .output import JsonFlag, print_object
 
 
 class ParityReport(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ def parity(
     card: Annotated[str | None, typer.Argument(help="Name of the card; `worldroom cards list` shows them.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every card whose weights are here.")] = False,
     slow: Annotated[bool, typer.Option("--slow", help="Also rungs that take minutes (compiled blocks).")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Components, rollout and mixed batches against what was written apart. Exit status 1 when a rung fails."""
     from ..models import catalog

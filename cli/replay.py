@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from .errors import fail
-from .output import print_object, report_table
+from .output import JsonFlag, print_object, report_table
 from .serve import default_data_dir
 
 
@@ -23,7 +23,7 @@ def replay(
     out: Annotated[Path | None, typer.Option(help="Also write what is shown as MP4.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Folder of the card's published weights.")] = None,
     toy_chunk: Annotated[int, typer.Option(min=1, max=24, help="Card toy: frames per chunk of the recording.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Make a session's world again from its journal, at its own pace, and compare every chunk's digest.
 
