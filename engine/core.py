@@ -248,7 +248,7 @@ class Engine:
             frames_superseded=counters.frames_superseded + sum(live.frames_superseded for live in mine),
             faults=counters.faults,
             waiting=self._reception.waiting,
-            degraded=self._reception.degraded(served.loaded.card.name),
+            degraded=counters.degraded,
             inspections=self._upkeep.inspection.rounds,
             feature_bytes_used=self._features.bytes_used,
             features_evicted=self._features.evicted,

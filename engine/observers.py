@@ -8,7 +8,6 @@ What one knows of a row beyond the batch belongs into the loop's state (`models/
 """
 
 import hashlib
-import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 import numpy as np
+import torch
 
 from ..models.contract.program import Where
 from ..models.shared import serial
@@ -113,7 +113,6 @@ def _not_finite(part: object) -> int:
     """How many numbers of an array or tensor are not finite; 0 for everything else."""
     if isinstance(part, np.ndarray):
         return 0 if part.dtype.kind != "f" else part.size - int(np.count_nonzero(np.isfinite(part)))
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(part, torch.Tensor) and part.is_floating_point():
+    if isinstance(part, torch.Tensor) and part.is_floating_point():
         return int(part.numel() - torch.isfinite(part).sum())
     return 0

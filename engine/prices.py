@@ -12,6 +12,7 @@ import os
 import platform
 import tempfile
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
@@ -148,6 +149,7 @@ def _seconds(took_us: tuple[int, ...]) -> tuple[float, ...]:
     return tuple(micros / 1e6 for micros in took_us)
 
 
+@cache
 def _processor() -> str:
     """The processor's name, as the kernel tells it where there is one to ask."""
     with suppress(OSError):
@@ -158,6 +160,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+@cache
 def _installed(package: str) -> str:
     """Its version: with the device and the maker this is all that the kernels' choose() looks at."""
     try:

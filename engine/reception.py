@@ -8,7 +8,6 @@ Knows no devices and no events.
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import Mapping, Set
 
 import msgspec
@@ -46,7 +45,6 @@ class Reception:
         self._line = Line()
         self._freed = asyncio.Event()
         self._coming: set[str] = set()
-        self._degraded: Counter[str] = Counter()
         self.ready = False
 
     async def admit(self, command: api.Open) -> api.Open | No:
@@ -63,7 +61,7 @@ class Reception:
             self._coming.discard(command.session)
         if isinstance(answer, api.Open):
             self._leave(command.line)
-            self._degraded[command.card] += answer.steps != self._steps(command)
+            self._served[command.card].counters.degraded += answer.steps != self._steps(command)
         return answer
 
     def look(self, command: api.Open) -> api.Open | No:
@@ -119,9 +117,6 @@ class Reception:
     @property
     def waiting(self) -> int:
         return self._line.length(self._clock.now())
-
-    def degraded(self, card: str) -> int:
-        return self._degraded[card]
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 

@@ -140,7 +140,10 @@ class RemoteEngine:
 
     async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         """Go on with a session that another engine kept. Raises `aside.NotAside`."""
-        world, child, now = aside.loads(kept), self._child, self._clock.now()
+        return await self.resume(aside.loads(kept), events)
+
+    async def resume(self, world: aside.Aside, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        child, now = self._child, self._clock.now()
         past = msgspec.structs.replace(world.past, at=now)
         session = past.opening.session
         if child is None or not self.ready:

@@ -27,6 +27,7 @@ class Counters:
     faults: int = 0
     frames_dropped: int = 0
     frames_superseded: int = 0
+    degraded: int = 0
 
 
 @dataclass(slots=True)

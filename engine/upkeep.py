@@ -18,7 +18,8 @@ class Upkeep:
 
     def __init__(self, served: dict[str, ServedCard], shared: Shared, device: str) -> None:
         self._served, self._shared = served, shared
-        self._subjects = {card: prices.subject(one, device) for card, one in served.items()}
+        kept = {} if shared.prices is None else served
+        self._subjects = {card: prices.subject(one, device) for card, one in kept.items()}
         self._written: dict[str, prices.PriceSheet] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.inspection = Inspection((shared.features, *(one.pool for one in served.values())))

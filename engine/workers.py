@@ -4,7 +4,7 @@ A worker that dies takes only its own sessions into the pause; the others do not
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -62,24 +62,26 @@ class Workers:
 
     async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         """Go on with a session that was kept, where most of a device is free. Raises `aside.NotAside`."""
-        session, worker = aside.loads(kept).past.opening.session, min(self._workers, key=_load)
-        self._homes[session] = worker
-        answer = await worker.take_over(kept, events)
-        if isinstance(answer, api.Refused):
-            self._homes.pop(session, None)
-        return answer
+        world, worker = aside.loads(kept), min(self._workers, key=_load)
+        return await self._at(worker, world.past.opening.session, worker.resume(world, events))
 
     async def _open_at(
         self, worker: RemoteEngine, command: api.Open, events: Callable[[api.Event], None]
     ) -> api.Opened | api.Refused:
-        self._homes[command.session] = worker
+        return await self._at(worker, command.session, worker.open(command, events))
+
+    async def _at(
+        self, worker: RemoteEngine, session: str, answering: Awaitable[api.Opened | api.Refused]
+    ) -> api.Opened | api.Refused:
+        """The session's home is there from now on, unless it is not let in."""
+        self._homes[session] = worker
         try:
-            answer = await worker.open(command, events)
+            answer = await answering
         except BaseException:
-            self._homes.pop(command.session, None)
+            self._homes.pop(session, None)
             raise
         if isinstance(answer, api.Refused):
-            self._homes.pop(command.session, None)
+            self._homes.pop(session, None)
         return answer
 
     def _line_of(self, name: str) -> RemoteEngine:
