@@ -10,8 +10,8 @@ from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCa
 from ..contract.loop import StepKind
 from ..contract.program import Where, realtime
 from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 
-PICTURE_TOKENS, MEMORY_TOKENS, CHANNELS = 40, 3, 32
 TOKENS = PICTURE_TOKENS + MEMORY_TOKENS
 WIDTH, HEADS, LAYOUT, WINDOW = 160, 5, "STSTSTS", 11
 PICTURE_WIDTH, PICTURE_HEIGHT, SCALE, FPS = 128, 80, 4, 24

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from ..shared.noise import NoiseKey, gaussian
 from . import innovations
-from .card import CHANNELS, PICTURE_HEIGHT, PICTURE_WIDTH, RECIPE, TOKENS
+from .card import PICTURE_HEIGHT, PICTURE_WIDTH, RECIPE, TOKENS
 from .innovations import InnovationState
 from .look import LOOK
+from .memory import CHANNELS
 from .openings import Openings
 
 Latent = NDArray[np.float32]

@@ -15,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from ..weights import load_tensors
-from .card import CHANNELS, TOKENS
+from .card import TOKENS
 from .look import ONE_HOT, THEMES
+from .memory import CHANNELS
 
 VARIANTS = 2
 SHAPE = (VARIANTS, THEMES, 3, TOKENS, CHANNELS)

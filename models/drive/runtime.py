@@ -23,6 +23,7 @@ from torch import Tensor
 
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
+from ..shared.slab_bytes import from_bytes, to_bytes
 from ..weights import load_module
 from . import card as sizes
 from .autoencoder import DriveAutoencoder, to_frames
@@ -30,6 +31,7 @@ from .blocks import DriveShape
 from .innovations import INNOVATIONS
 from .look import LOOK
 from .loop import Cond, Decoded, DecodeRow, Denoised, DenoiseRow, DriveResult, DriveRow
+from .memory import CHANNELS, PICTURE_TOKENS
 from .transformer import CommittedKV, CondB, DriveTransformer, KVView
 
 CONTROLS = 4
@@ -39,7 +41,7 @@ SHAPE = DriveShape(
     layout=sizes.LAYOUT,
     window=sizes.WINDOW,
     tokens=sizes.TOKENS,
-    channels=sizes.CHANNELS,
+    channels=CHANNELS,
     controls=CONTROLS,
     look=LOOK,
     innovations=INNOVATIONS,
@@ -85,7 +87,7 @@ class DriveRuntime:
 
     def warm_up_rows(self, kind: StepKind, count: int) -> list[tuple[DriveRow, CacheView | None]]:
         dice = np.random.default_rng(0)
-        x_NC = dice.standard_normal((sizes.TOKENS, sizes.CHANNELS)).astype(np.float32)
+        x_NC = dice.standard_normal((sizes.TOKENS, CHANNELS)).astype(np.float32)
         cond = Cond(np.zeros(CONTROLS, np.float32), np.full(LOOK, 0.25, np.float32), np.zeros(INNOVATIONS, np.float32))
         row: DriveRow
         match kind:
@@ -101,17 +103,13 @@ class DriveRuntime:
 
     def read_entry(self, slot: int, entry: int) -> bytes:
         """K, then V, as they lie in the slab."""
-        kv = torch.stack([self._k[slot, :, :, :, entry], self._v[slot, :, :, :, entry]])
-        return kv.view(torch.uint8).numpy().tobytes()
+        return to_bytes(*self._entry(slot, entry))
 
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
-        k, v = self._k[slot, :, :, :, entry], self._v[slot, :, :, :, entry]
-        expected = 2 * k.numel() * k.element_size()
-        if len(data) != expected:
-            raise ValueError(f"a cache entry of drive has {expected} bytes, got {len(data)}")
-        both = torch.frombuffer(bytearray(data), dtype=torch.float32).view(2, *k.shape)
-        k.copy_(both[0])
-        v.copy_(both[1])
+        from_bytes(data, *self._entry(slot, entry))
+
+    def _entry(self, slot: int, entry: int) -> tuple[Tensor, Tensor]:
+        return self._k[slot, :, :, :, entry], self._v[slot, :, :, :, entry]
 
     def _slab(self, slots: int) -> Tensor:
         s = SHAPE
@@ -131,7 +129,7 @@ class DriveRuntime:
             case DenoiseRow(commit=Cond() as commit) if kind is StepKind.COMMIT_DENOISE:
                 return Denoised(self._commit_denoise(row, commit, view))
             case DecodeRow(x_NC) if kind is StepKind.DECODE:
-                picture_B3HW = self._autoencoder.decode(self._tensor(x_NC[: sizes.PICTURE_TOKENS]))
+                picture_B3HW = self._autoencoder.decode(self._tensor(x_NC[:PICTURE_TOKENS]))
                 return Decoded(to_frames(picture_B3HW)[0].numpy())
             case DenoiseRow() | DecodeRow():
                 raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")

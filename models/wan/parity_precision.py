@@ -4,7 +4,6 @@ One world is made in float32; every step of it is also run, from the same rows, 
 itself. Velocities of last denoise steps are compared, so errors do not grow from chunk to chunk.
 """
 
-import shutil
 from collections.abc import Iterator
 from functools import partial
 
@@ -14,7 +13,7 @@ from ..contract.loop import StepKind
 from ..contract.recipe import Precision
 from ..parity.ladder import Missing, Pair, Rung, Trial
 from ..parity.session import ChunkInput, Session
-from ..shared.compiled import COMPILERS, CompileCache
+from ..shared.compiled import CompileCache, NoCompiler, require_compiler
 from ..shared.fp8 import narrow
 from . import drawn
 from .parity_rollout import SEED, TWO_PROMPTS, loaded
@@ -49,8 +48,10 @@ def _narrow(spec: WanSpec, precision: Precision) -> Iterator[Pair]:
 
 
 def _compiled(spec: WanSpec, tolerance: float) -> Iterator[Pair]:
-    if not any(shutil.which(name) for name in COMPILERS):
-        raise Missing("there is no C++ compiler")
+    try:
+        require_compiler(torch.device("cpu"))
+    except NoCompiler as problem:
+        raise Missing(str(problem)) from problem
     cache = CompileCache(spec.name, Precision.FP32, tolerance)
     runtime = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, True, compiled=cache)
     yield from _side_by_side(spec, runtime, chunks=3)
