@@ -187,18 +187,17 @@ def _check(q: Tensor, k: Tensor, v: Tensor, turn: tuple[Tensor, Tensor], norms: 
     expect_shape("q", q, (None, None, None, None))
     rows, tokens, heads, width = q.shape
     expect(width % 2 == 0, f"head width {width} is odd")
-    expect_floats(("q", q), ("k", k), ("v", v))
+    weights = [("q weight", norms.q_HD), ("k weight", norms.k_HD)]
+    given = [(name, weight) for name, weight in weights if weight is not None]
+    expect_floats(("q", q), ("k", k), ("v", v), ("cos", turn[0]), ("sin", turn[1]), *given)
     for name, tensor in (("k", k), ("v", v)):
         expect_shape(name, tensor, tuple(q.shape))
         expect(tensor.dtype == q.dtype, f"{name} is {tensor.dtype}, q is {q.dtype}")
     for name, tensor in zip(("cos", "sin"), turn, strict=True):
         expect_shape(name, tensor, (rows, tokens, width // 2))
         expect(tensor.dtype is torch.float32, f"{name} is {tensor.dtype}, wanted torch.float32")
-        expect_floats((name, tensor))
-    for name, weight in (("q weight", norms.q_HD), ("k weight", norms.k_HD)):
-        if weight is not None:
-            expect_shape(name, weight, (heads, width))
-            expect_floats((name, weight))
+    for name, weight in given:
+        expect_shape(name, weight, (heads, width))
     if staged is not None:
         slab = staged.slab_E2SHD
         expect_shape("slab", slab, (None, 2, None, heads, width))
