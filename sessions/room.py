@@ -106,7 +106,7 @@ class Room:
 
         `wish`: the name to be known by.
         """
-        place = next((p for p in self._places.values() if token is not None and p.token == token), None)
+        place = None if token is None else self._place_of(token)
         resumed = place is not None
         if place is None:
             if len(self._places) >= self.spec.places and not self._make_way():
@@ -182,7 +182,8 @@ class Room:
 
     def member(self, token: str) -> Member | None:
         """Who is connected under that token."""
-        return next((p.member for p in self._places.values() if secrets.compare_digest(p.token, token)), None)
+        place = self._place_of(token)
+        return None if place is None else place.member
 
     def holds_wheel(self, participant: str) -> bool:
         return self.driver == participant
@@ -299,15 +300,17 @@ class Room:
         place = self._places.get(participant)
         return place is not None and place.member is not None
 
+    def _place_of(self, token: str) -> _Kept | None:
+        given = token.encode()
+        return next((p for p in self._places.values() if secrets.compare_digest(p.token.encode(), given)), None)
+
     def _tell(self, participant: str, message: ServerMessage) -> None:
         place = self._places.get(participant)
         if place is not None and place.member is not None:
             place.member.send(message)
 
     def _tell_participants(self) -> None:
-        here = [place for place in self._places.values() if place.member is not None]
-        people = tuple(Person(participant=place.participant, name=place.name) for place in here)
-        for place in here:
-            if place.member is not None:
-                role = place.member.role
-                place.member.send(Participants(driver=self.driver, you=role, spectators=self.spectators, people=people))
+        here = [(place, place.member) for place in self._places.values() if place.member is not None]
+        people = tuple(Person(participant=place.participant, name=place.name) for place, _ in here)
+        for _, member in here:
+            member.send(Participants(driver=self.driver, you=member.role, spectators=self.spectators, people=people))
