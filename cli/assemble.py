@@ -17,9 +17,9 @@ from redis.asyncio import Redis
 from rich.console import Console
 
 from ..clock import SystemClock
-from ..engine.remote import RemoteEngine, Serving, WorkerFailed
+from ..engine.process.remote import RemoteEngine, Serving, WorkerFailed
+from ..engine.process.workers import Workers
 from ..engine.spec import EngineSpec
-from ..engine.workers import Workers
 from ..models import catalog
 from ..models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from ..models.toy.card import ToySpec

@@ -55,7 +55,7 @@ def bench_capacity(
     as_json: JsonFlag = False,
 ) -> None:
     """Sessions that are admitted one after the other until one is refused; all of them measured each time."""
-    from ..engine.remote import WorkerFailed
+    from ..engine.process.remote import WorkerFailed
 
     try:
         report = asyncio.run(measure(card, workers, most, seconds))
@@ -69,9 +69,9 @@ def bench_capacity(
 
 async def measure(card: str, workers: int, most: int, seconds: float) -> CapacityReport:
     """Raises `WorkerFailed`."""
-    from ..engine.remote import RemoteEngine, Serving
+    from ..engine.process.remote import RemoteEngine, Serving
+    from ..engine.process.workers import Workers
     from ..engine.spec import EngineSpec
-    from ..engine.workers import Workers
     from ..models.toy.card import ToySpec
     from ..sessions.journal import Journal
     from ..sessions.rooms import Rooms, RoomsSpec

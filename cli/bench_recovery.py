@@ -22,7 +22,7 @@ from .errors import fail
 from .output import JsonFlag, print_object, report_table
 
 if TYPE_CHECKING:
-    from ..engine.remote import RemoteEngine
+    from ..engine.process.remote import RemoteEngine
     from .stage import Viewer
 
 PATIENCE_S = 60.0
@@ -60,7 +60,7 @@ def bench_recovery(
     as_json: JsonFlag = False,
 ) -> None:
     """kill -9 of the worker under full rooms: time to the next frame, and what the journals lost."""
-    from ..engine.remote import WorkerFailed
+    from ..engine.process.remote import WorkerFailed
 
     try:
         report = asyncio.run(measure(card, sessions, kills, play, background, spare))
@@ -75,7 +75,7 @@ def bench_recovery(
 async def measure(card: str, sessions: int, kills: int, play: float, background: bool, spare: bool) -> RecoveryReport:
     """Raises `WorkerFailed`, or `TimeoutError` when a session never shows a frame again."""
     from ..engine.api import LatencyClass
-    from ..engine.remote import RemoteEngine, Serving
+    from ..engine.process.remote import RemoteEngine, Serving
     from ..engine.spec import EngineSpec
     from ..models.toy.card import ToySpec
     from ..sessions.events import ChunkDone

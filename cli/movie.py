@@ -8,8 +8,8 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from ..clock import SystemClock
+from ..engine.device.worker import ThreadDevice
 from ..engine.rollout import Rollout
-from ..engine.worker import ThreadDevice
 from ..models.contract.loaded import LoadedCard
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from ..clients.python.recorder import Recorder
 from ..clock import SystemClock
 from ..engine import api
-from ..engine.remote import RemoteEngine, Serving, WorkerFailed
+from ..engine.process.remote import RemoteEngine, Serving, WorkerFailed
 from ..engine.spec import EngineSpec
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice

@@ -15,29 +15,29 @@ from pathlib import Path
 from ..clock import Clock
 from ..models.contract.loaded import LoadedCard
 from . import api
-from .admission import No
-from .costs import Costs
-from .dispatch import Dispatcher
+from .admission.admission import No
+from .admission.reception import Reception
+from .caches.pools import FeatureCache
+from .caches.store import SnapshotFolder
+from .device.dispatch import Dispatcher
+from .device.observers import Finite, Observer
+from .device.trail import Trail
+from .device.worker import Device, ThreadDevice
 from .drive import Scope
-from .encode import H264Encoder
-from .live import Live
-from .observers import Finite, Observer
-from .past import Past
-from .phase import Phase
-from .playout import ABSORBED
-from .pools import FeatureCache
+from .life.live import Live
+from .life.past import Past
+from .life.phase import Phase
+from .life.watched import Watched, info
 from .prices import PriceFolder
-from .reception import Reception
-from .scheduler import Rules
+from .scheduling.costs import Costs
+from .scheduling.scheduler import Rules
 from .served import ServedCard
 from .shared import Shared
+from .showing.encode import H264Encoder
+from .showing.playout import ABSORBED
 from .spec import EngineSpec
-from .store import SnapshotFolder
-from .trail import Trail
 from .upkeep import Upkeep
 from .warmup import warm_up
-from .watched import Watched, info
-from .worker import Device, ThreadDevice
 
 
 class Engine:

@@ -21,7 +21,7 @@ import msgspec
 
 from ..models.contract.loop import StepKind
 from ..models.contract.maker import maker_of
-from .costs import WINDOW, Costs, Estimate, StepKey
+from .scheduling.costs import WINDOW, Costs, Estimate, StepKey
 from .served import ServedCard
 
 log = logging.getLogger(__name__)

@@ -18,12 +18,12 @@ from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import Ask, WorkPlan
 from .api import LatencyClass
-from .costs import Costs, StepKey
-from .dispatch import Dispatcher, Job
+from .device.dispatch import Dispatcher, Job
+from .device.worker import Device
 from .drive import Scope, drive_chunk
-from .scheduler import Rules, Ticket
+from .scheduling.costs import Costs, StepKey
+from .scheduling.scheduler import Rules, Ticket
 from .served import ServedCard
-from .worker import Device
 
 
 class Rollout:

@@ -11,10 +11,10 @@ from ..models.contract.loop import StepKind, WorkPlan
 from ..models.contract.maker import CacheKey, maker_of
 from ..models.contract.program import Where
 from .api import CardInfo, ControlInfo, OpeningSize
-from .costs import Costs, Estimate, StepKey
+from .caches.pools import SlabPool, SlotWrites, content_of, digest_of
 from .drive import NoCache, Writes
-from .playout import Allowance, Lead
-from .pools import SlabPool, SlotWrites, content_of, digest_of
+from .scheduling.costs import Costs, Estimate, StepKey
+from .showing.playout import Allowance, Lead
 
 _NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..clock import Clock
-from .costs import Costs
-from .dispatch import Dispatcher
+from .caches.pools import FeatureCache
+from .caches.store import SnapshotFolder
+from .device.dispatch import Dispatcher
 from .drive import Scope
-from .encode import H264Encoder
-from .pools import FeatureCache
 from .prices import PriceFolder
+from .scheduling.costs import Costs
+from .showing.encode import H264Encoder
 from .spec import EngineSpec
-from .store import SnapshotFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import asyncio
 
 from . import prices
-from .inspection import Inspection
+from .caches.inspection import Inspection
 from .served import ServedCard
 from .shared import Shared
 

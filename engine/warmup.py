@@ -16,14 +16,14 @@ from ..models.contract.cache import CacheView
 from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.loop import Ask, Outcome, StepKind, WorkPlan
 from . import api, prices
-from .cacheio import ReadEntries
-from .costs import StepKey
-from .dispatch import Job, Ran
+from .caches.cacheio import ReadEntries
+from .device.dispatch import Job, Ran
+from .device.worker import Batch, Device
 from .drive import drive_chunk
-from .scheduler import Ticket
+from .scheduling.costs import StepKey
+from .scheduling.scheduler import Ticket
 from .served import ServedCard
 from .shared import Shared
-from .worker import Batch, Device
 
 log = logging.getLogger(__name__)
 

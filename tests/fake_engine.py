@@ -11,9 +11,9 @@ import numpy.typing as npt
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
-from worldroom.engine.encode import Encoded, H264Encoder
+from worldroom.engine.device.worker import Batch, execute
+from worldroom.engine.showing.encode import Encoded, H264Encoder
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.worker import Batch, execute
 from worldroom.models import catalog
 from worldroom.models.contract.card import FrameSpec
 from worldroom.models.contract.conditions import Conditions, PromptShare

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ...models.contract.recipe import Precision
-from ..admission import Need, Room, refuse
-from ..costs import Costs, Estimate, StepKey
-from ..playout import Allowance
-from ..scheduler import Rules, Run, Ticket, choose
+from ..admission.admission import Need, Room, refuse
+from ..scheduling.costs import Costs, Estimate, StepKey
+from ..scheduling.scheduler import Rules, Run, Ticket, choose
+from ..showing.playout import Allowance
 from .duty import Act, DutyCycle, Visit
 from .prices import CardPrices, StepPrice, scatter
 from .visitor import ENCODE, Visitor, Work

@@ -7,7 +7,7 @@ drawn from its name alone, so both sides pay the same for the same step.
 from dataclasses import dataclass, replace
 
 from ...models.contract.loop import StepKind
-from ..urgency import draw
+from ..scheduling.urgency import draw
 
 
 @dataclass(frozen=True, slots=True)

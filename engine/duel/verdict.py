@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.table import Table
 
 from ..api import LatencyClass
-from ..scheduler import Rules
+from ..scheduling.scheduler import Rules
 from .contest import Contest, Policy, Tally
 from .duty import Act, DutyCycle
 from .prices import DRIVE, DRIVE_FAST, LONG_CHUNK, CardPrices

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from worldroom.engine import api
 from worldroom.engine.core import Engine
-from worldroom.engine.encode import H264Encoder
+from worldroom.engine.device.worker import Batch
+from worldroom.engine.showing.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.worker import Batch
 from worldroom.models.contract.loop import StepKind
 from worldroom.tests.fake_engine import FakeDevice, Person, started, steady, toy, until
 from worldroom.tests.virtual_time import run

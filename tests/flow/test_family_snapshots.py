@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 from worldroom.clock import LoopClock
-from worldroom.engine import api, snapshot
+from worldroom.engine import api
+from worldroom.engine.caches import snapshot
+from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.core import Engine
-from worldroom.engine.past import Past
+from worldroom.engine.device.worker import Batch
+from worldroom.engine.life.past import Past
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.store import SnapshotFolder
-from worldroom.engine.worker import Batch
 from worldroom.models import catalog
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind

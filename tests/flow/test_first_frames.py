@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 import torch
-from worldroom.engine import api, snapshot
-from worldroom.engine.past import Past
+from worldroom.engine import api
+from worldroom.engine.caches import snapshot
+from worldroom.engine.life.past import Past
 from worldroom.models import catalog
 from worldroom.models.contract.loop import StepKind
 from worldroom.sessions import events

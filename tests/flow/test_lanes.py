@@ -7,9 +7,9 @@ import numpy as np
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
-from worldroom.engine.playout import ABSORBED
+from worldroom.engine.device.worker import Batch, ThreadDevice, execute
+from worldroom.engine.showing.playout import ABSORBED
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.worker import Batch, ThreadDevice, execute
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.program import Where, realtime
 from worldroom.tests.drive_card import drive

@@ -11,7 +11,7 @@ import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
-from worldroom.engine.observers import Taps
+from worldroom.engine.device.observers import Taps
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.drive.loop import Denoised

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from worldroom.clock import LoopClock
 from worldroom.engine import api
+from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.core import Engine
-from worldroom.engine.past import Past
+from worldroom.engine.device.worker import Batch
+from worldroom.engine.life.past import Past
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.store import SnapshotFolder
-from worldroom.engine.worker import Batch
 from worldroom.models.contract.loop import StepKind
 from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, steady, toy
 from worldroom.tests.virtual_time import VirtualLoop

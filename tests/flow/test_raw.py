@@ -13,9 +13,9 @@ import numpy.typing as npt
 from worldroom.clock import LoopClock, SystemClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
-from worldroom.engine.encode import Encoded
-from worldroom.engine.raw import RawReader, RawRing
-from worldroom.engine.remote import RemoteEngine, Serving
+from worldroom.engine.process.remote import RemoteEngine, Serving
+from worldroom.engine.showing.encode import Encoded
+from worldroom.engine.showing.raw import RawReader, RawRing
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.toy.card import ToySpec
 from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, steady, toy, until

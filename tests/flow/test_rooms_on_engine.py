@@ -3,8 +3,8 @@
 import asyncio
 
 from worldroom.engine import api
+from worldroom.engine.device.worker import Batch
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.worker import Batch
 from worldroom.models.contract.loop import StepKind
 from worldroom.sessions import events
 from worldroom.sessions.member import Member

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.engine.costs import Estimate
-from worldroom.engine.encode import H264Encoder
-from worldroom.engine.playout import Playout
-from worldroom.engine.show import Shot, Show
+from worldroom.engine.scheduling.costs import Estimate
+from worldroom.engine.showing.encode import H264Encoder
+from worldroom.engine.showing.playout import Playout
+from worldroom.engine.showing.show import Shot, Show
 from worldroom.models.contract.card import FrameSpec
 from worldroom.tests.fake_engine import BlankEncoder
 from worldroom.tests.virtual_time import VirtualLoop, run

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from worldroom.clock import LoopClock
-from worldroom.engine import api, snapshot
+from worldroom.engine import api
+from worldroom.engine.caches import snapshot
+from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.core import Engine
-from worldroom.engine.past import Past
+from worldroom.engine.life.past import Past
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.store import SnapshotFolder
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, steady, toy, until
 from worldroom.tests.virtual_time import run

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from worldroom.engine import api
+from worldroom.engine.device.worker import Batch
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.worker import Batch
 from worldroom.models.contract.loop import StepKind
 from worldroom.tests.fake_engine import Person, started, steady
 from worldroom.tests.virtual_time import run

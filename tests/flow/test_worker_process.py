@@ -12,9 +12,9 @@ import psutil
 import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.remote import RemoteEngine, Serving, WorkerFailed
+from worldroom.engine.process.remote import RemoteEngine, Serving, WorkerFailed
+from worldroom.engine.process.workers import Workers
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.workers import Workers
 from worldroom.models.toy.card import ToySpec
 from worldroom.sessions import events
 from worldroom.sessions.journal import Journal
@@ -92,7 +92,7 @@ async def test_a_worker_that_cannot_serve_says_why() -> None:
 ORPHAN = """
 import asyncio, os, sys
 from worldroom.clock import SystemClock
-from worldroom.engine.remote import RemoteEngine, Serving
+from worldroom.engine.process.remote import RemoteEngine, Serving
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.toy.card import ToySpec
 

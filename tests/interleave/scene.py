@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from worldroom.engine import api
 from worldroom.engine.core import Engine
-from worldroom.engine.encode import Encoded
+from worldroom.engine.device.worker import Batch
+from worldroom.engine.showing.encode import Encoded
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.worker import Batch
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard

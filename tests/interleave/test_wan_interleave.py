@@ -11,8 +11,8 @@ import pytest
 import torch
 from worldroom.engine import api
 from worldroom.engine.core import Engine
+from worldroom.engine.device.worker import Batch
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.worker import Batch
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind

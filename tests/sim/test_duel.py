@@ -9,7 +9,7 @@ from worldroom.engine.duel.duty import DEFAULT, Act, DutyCycle, Moment, Visit, l
 from worldroom.engine.duel.make_duty_cycle import make, published
 from worldroom.engine.duel.prices import DRIVE_FAST, LONG_CHUNK
 from worldroom.engine.duel.verdict import Side, Spread, falsify, quantile, sign_test, verdict
-from worldroom.engine.scheduler import Rules
+from worldroom.engine.scheduling.scheduler import Rules
 
 RULES = Rules(max_rows=4, ageing=2.0, seed=0)
 

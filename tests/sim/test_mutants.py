@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from worldroom.engine import admission, drive, pools, reception
+from worldroom.engine import drive
+from worldroom.engine.admission import admission, reception
+from worldroom.engine.caches import pools
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.toy.runtime import ToyRuntime
 from worldroom.tests.flow.test_engine import (

@@ -1,7 +1,7 @@
 """Admission reserves everything or nothing, and a refusal carries its figures."""
 
 import pytest
-from worldroom.engine.admission import Need, Room, choices, refuse
+from worldroom.engine.admission.admission import Need, Room, choices, refuse
 from worldroom.engine.api import Figures, LatencyClass, RefusalReason, Unit
 
 ROOM = Room(share_used=0.0, share_cap=0.9, slots_used=0, slots=4, bytes_used=0, bytes_budget=1000)

@@ -19,7 +19,7 @@ def test_children_are_told_apart_and_summed() -> None:
         return subprocess.Popen([sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE)
 
     before = resident(os.getpid())
-    children = [child("valkey-server"), child("worldroom.engine.process"), child("worldroom.engine.process")]
+    children = [child("valkey-server"), child("worldroom.engine.process.main"), child("worldroom.engine.process.main")]
     try:
         found = resident(os.getpid())
         assert found["edge"] > MIB

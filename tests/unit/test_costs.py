@@ -1,7 +1,7 @@
 """Prices: a mean that follows, a conservative figure that forgives one outlier, and honest guesses for what is new."""
 
 import pytest
-from worldroom.engine.costs import Costs, Estimate, StepKey, UnknownPrice
+from worldroom.engine.scheduling.costs import Costs, Estimate, StepKey, UnknownPrice
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
 

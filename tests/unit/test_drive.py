@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from worldroom.engine.caches.pools import SlabPool, SlotWrites
 from worldroom.engine.drive import BadFrames, Scope, Superseded, drive_chunk
-from worldroom.engine.pools import SlabPool, SlotWrites
 from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.card import FrameSpec
 from worldroom.models.contract.conditions import Conditions

@@ -3,7 +3,7 @@
 import av
 import numpy as np
 import pytest
-from worldroom.engine.encode import Encoded, H264Encoder, KeyGate
+from worldroom.engine.showing.encode import Encoded, H264Encoder, KeyGate
 from worldroom.models.contract.card import FrameSpec
 
 FRAME = FrameSpec(width=64, height=48, scale=4, fps=24, per_chunk=1)

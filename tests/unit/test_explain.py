@@ -4,7 +4,7 @@ import msgspec
 from rich.console import Console
 from worldroom.cli.top import Now, table
 from worldroom.engine.api import Capacity, LatencyClass, SessionInfo, Step
-from worldroom.engine.trail import Trail
+from worldroom.engine.device.trail import Trail
 from worldroom.rtc.trace import chrome_trace
 
 

@@ -2,9 +2,10 @@
 
 import msgspec
 import pytest
-from worldroom.engine import api, aside
-from worldroom.engine.held import Held
-from worldroom.engine.past import Past
+from worldroom.engine import api
+from worldroom.engine.life.past import Past
+from worldroom.engine.process.held import Held
+from worldroom.engine.process import aside
 
 TIMINGS = api.Timings(0, 0, 0, 0)
 

@@ -2,8 +2,8 @@
 
 import itertools
 
-from worldroom.engine.inspection import Inspection
-from worldroom.engine.pools import FeatureCache, SlabPool
+from worldroom.engine.caches.inspection import Inspection
+from worldroom.engine.caches.pools import FeatureCache, SlabPool
 from worldroom.models.contract.cache import CacheSpec
 
 

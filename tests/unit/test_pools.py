@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worldroom.engine.pools import FeatureCache, PoolCorrupt, PoolFull, SlabPool, UnknownFeature, digest_of
+from worldroom.engine.caches.pools import FeatureCache, PoolCorrupt, PoolFull, SlabPool, UnknownFeature, digest_of
 from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.maker import CacheKey, Maker
 

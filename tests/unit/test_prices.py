@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine.core import Engine
-from worldroom.engine.costs import Estimate
 from worldroom.engine.prices import PriceFolder, PriceSheet, subject
+from worldroom.engine.scheduling.costs import Estimate
 from worldroom.engine.spec import EngineSpec
 from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, steady, toy
 from worldroom.tests.virtual_time import run

@@ -2,7 +2,7 @@
 
 import os
 
-from worldroom.engine.pulse import Sign, hangs, sign_of
+from worldroom.engine.process.pulse import Sign, hangs, sign_of
 
 
 def test_half_a_second_of_silence_says_nothing() -> None:

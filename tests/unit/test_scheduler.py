@@ -3,9 +3,9 @@
 import math
 
 from worldroom.engine.api import LatencyClass
-from worldroom.engine.costs import Costs, StepKey
-from worldroom.engine.scheduler import Rules, Run, Ticket, Wait, choose
-from worldroom.engine.urgency import draw
+from worldroom.engine.scheduling.costs import Costs, StepKey
+from worldroom.engine.scheduling.scheduler import Rules, Run, Ticket, Wait, choose
+from worldroom.engine.scheduling.urgency import draw
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
 

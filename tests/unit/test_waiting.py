@@ -1,8 +1,8 @@
 """The line: places are kept by name, forgotten when nobody asks with them, and there are only so many."""
 
-from worldroom.engine.admission import Need
+from worldroom.engine.admission.admission import Need
+from worldroom.engine.admission.waiting import Line
 from worldroom.engine.api import LatencyClass
-from worldroom.engine.waiting import Line
 
 NEED = Need(LatencyClass.INTERACTIVE, chunk_price=0.01, chunk_seconds=0.04, bytes=100)
 

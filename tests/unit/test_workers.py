@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from worldroom.clock import SystemClock
-from worldroom.engine import api, link
-from worldroom.engine.child import Child
-from worldroom.engine.remote import RemoteEngine, Serving
+from worldroom.engine import api
+from worldroom.engine.process.child import Child
+from worldroom.engine.process import link
+from worldroom.engine.process.remote import RemoteEngine, Serving
+from worldroom.engine.process.workers import Workers
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.workers import Workers
 from worldroom.models.toy.card import ToySpec
 from worldroom.tests.fake_door import CARD
 

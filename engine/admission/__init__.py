@@ -1,0 +1,1 @@
+"""Who comes in, who waits, who is sent away."""

@@ -1,0 +1,193 @@
+"""Who comes in, who waits and in which place, who is sent away: admission as it runs, for all cards of one device.
+
+    look: fits beside all that is in and all that waits in front? -> admitted, with fewer steps if only those fit | No
+    wait: in line -> look whenever something is freed             -> admitted | No, as soon as the place has moved
+
+Knows no devices and no events.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Set
+
+import msgspec
+
+from ...clock import Clock
+from ...models.contract.recipe import RecipeMismatch
+from .. import api
+from ..life.live import Live
+from ..scheduling.costs import Costs
+from ..served import ServedCard
+from ..spec import EngineSpec
+from .admission import Need, No, Room, choices, refuse
+from .waiting import Line
+
+HOLD = 5.0
+"""Seconds after which a client that waits in line is answered, so that it sees that it still waits."""
+AGAIN = 0.2
+LOOK = 0.25
+
+
+class Reception:
+    """`lives` and `going`: who is in and who is just leaving, as the engine keeps it. `ready` once cards are priced."""
+
+    def __init__(
+        self,
+        spec: EngineSpec,
+        clock: Clock,
+        costs: Costs,
+        served: Mapping[str, ServedCard],
+        lives: Mapping[str, Live],
+        going: Set[Live],
+    ) -> None:
+        self._spec, self._clock, self._costs = spec, clock, costs
+        self._served, self._lives, self._going = served, lives, going
+        self._line = Line()
+        self._freed = asyncio.Event()
+        self._coming: set[str] = set()
+        self.ready = False
+
+    async def admit(self, command: api.Open) -> api.Open | No:
+        """The command as it may come in now; at once, or after its wait in line. Enter it before anything else runs."""
+        self._coming.add(command.session)
+        try:
+            answer = self.look(command)
+            while isinstance(answer, No) and answer.figures is not None and self._going:
+                await next(iter(self._going)).gone.wait()
+                answer = self._look_again(command)
+            if isinstance(answer, No) and answer.figures is not None and command.line:
+                answer = await self._wait(command, answer)
+        finally:
+            self._coming.discard(command.session)
+        if isinstance(answer, api.Open):
+            self._leave(command.line)
+            self._served[command.card].counters.degraded += answer.steps != self._steps(command)
+        return answer
+
+    def look(self, command: api.Open) -> api.Open | No:
+        """Whether it fits now."""
+        no = self._impossible(command)
+        if no is not None:
+            return no
+        served, first = self._served[command.card], None
+        for steps in self._choices(command):
+            no = refuse(self._need(served, command.latency_class, steps), self._room(served, command.line))
+            if no is None:
+                return msgspec.structs.replace(command, steps=steps)
+            first = first or no
+        assert first is not None, "there is always one choice"
+        return first
+
+    def refused(self, command: api.Open, no: No) -> api.Refused:
+        """The answer to who is not let in, with a time to come again."""
+        now, again = self._clock.now(), self._spec.retry_after
+        place = self._line.place(command.line, now) if no.figures is not None else 0
+        if place:
+            again = AGAIN
+        elif no.figures is not None:
+            again *= 1 + min(self._line.length(now), 9)
+        return api.Refused(command.session, no.reason, no.detail, place, again, no.figures)
+
+    def give_up(self, session: str) -> None:
+        """It was closed; if it waits, it stops."""
+        self._coming.discard(session)
+        self.stir()
+
+    def stir(self) -> None:
+        """Something was freed: who waits looks again, the first in line first."""
+        freed, self._freed = self._freed, asyncio.Event()
+        freed.set()
+
+    def fits(self, live: Live) -> bool:
+        """Whether one that sleeps can come back; it has been in before, so it passes the line."""
+        need = self._need(live.served, live.latency_class, live.steps)
+        return refuse(need, self._room(live.served, None)) is None
+
+    def share(self, live: Live) -> float:
+        return self._need(live.served, live.latency_class, live.steps).share
+
+    def sessions_max(self, served: ServedCard) -> int:
+        """Interactive sessions that fit at today's price, alone on the device; an empty one takes one at any price."""
+        share = self._need(served, api.LatencyClass.INTERACTIVE, served.default_steps).share
+        by_compute = served.pool.slots if share <= 0 else max(1, int(self._spec.share_cap / share + 1e-9))
+        per_session = served.pool.spec.bytes_per_session
+        by_memory = served.pool.slots if per_session == 0 else self._spec.memory_bytes // per_session
+        return min(served.pool.slots, by_compute, by_memory)
+
+    @property
+    def waiting(self) -> int:
+        return self._line.length(self._clock.now())
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    async def _wait(self, command: api.Open, no: No) -> api.Open | No:
+        name, began = command.line, self._clock.now()
+        place, answer = self._line.place(name, began), no
+        if not place:
+            need = self._need(self._served[command.card], command.latency_class, self._choices(command)[-1])
+            self._line.take(name, command.card, need, began)
+            return no
+        self._line.hold(name)
+        try:
+            while (now := self._clock.now()) < began + HOLD and self._line.place(name, now) == place:
+                freed = self._freed
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK):
+                        await freed.wait()
+                looked = self._look_again(command)
+                if isinstance(looked, api.Open) or looked.figures is None:
+                    return looked
+                answer = looked
+        finally:
+            self._line.rest(name, self._clock.now())
+        return answer
+
+    def _look_again(self, command: api.Open) -> api.Open | No:
+        if command.session in self._coming:
+            return self.look(command)
+        self._leave(command.line)
+        return No(api.RefusalReason.CONFLICT, "closed while it was opening")
+
+    def _leave(self, name: str) -> None:
+        self._line.leave(name)
+        self.stir()
+
+    def _impossible(self, command: api.Open) -> No | None:
+        if not self.ready:
+            return No(api.RefusalReason.NOT_READY, "the engine is warming up or closing")
+        served = self._served.get(command.card)
+        if served is None:
+            return No(api.RefusalReason.UNKNOWN_CARD, f"no card '{command.card}' here: {', '.join(self._served)}")
+        if command.session in self._lives:
+            return No(api.RefusalReason.CONFLICT, f"session '{command.session}' is open already")
+        try:
+            served.loaded.card.recipe.levels(self._steps(command))
+        except RecipeMismatch as mismatch:
+            return No(api.RefusalReason.RECIPE, str(mismatch))
+        return None
+
+    def _steps(self, command: api.Open) -> int:
+        return command.steps or self._served[command.card].default_steps
+
+    def _choices(self, command: api.Open) -> tuple[int, ...]:
+        served = self._served[command.card]
+        return choices(command.steps, served.default_steps, served.loaded.card.recipe.steps_allowed())
+
+    def _need(self, served: ServedCard, latency_class: api.LatencyClass, steps: int) -> Need:
+        price = served.load(self._costs, steps)
+        return Need(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
+
+    def _room(self, served: ServedCard, line: str | None) -> Room:
+        """What is there for that name in line; None = as if nobody waited."""
+        ahead = [] if line is None else list(self._line.before(line, self._clock.now()))
+        card = served.loaded.card.name
+        return Room(
+            share_used=sum(self.share(live) for live in self._lives.values() if not live.asleep)
+            + sum(need.share for _, need in ahead),
+            share_cap=self._spec.share_cap,
+            slots_used=served.pool.taken + sum(other == card for other, _ in ahead),
+            slots=served.pool.slots,
+            bytes_used=sum(other.pool.bytes_used for other in self._served.values())
+            + sum(need.bytes for _, need in ahead),
+            bytes_budget=self._spec.memory_bytes,
+        )

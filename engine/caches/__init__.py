@@ -1,0 +1,1 @@
+"""Pools of cache entries and features: their books, their bytes, and worlds written down."""

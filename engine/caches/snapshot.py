@@ -1,0 +1,101 @@
+"""A world between two chunks as one value that any worker with the same weights continues bit for bit.
+
+    snapshot = carry | committed cache entries, oldest first | prompt features | seed, branch, chunk number, epoch
+
+Ring places are not in it: a runtime reads its entries by age, so they may lie anywhere after a restore. Knows no
+device.
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...models.contract.loaded import LoadedCard
+from ...models.contract.maker import maker_of
+from ...models.contract.opening import Opening
+from ...models.shared import serial
+
+
+class SnapshotMismatch(ValueError):
+    """A snapshot of another card, other weights or another precision."""
+
+
+class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+    """A prompt's embedding by its content key."""
+
+    key: str
+    value: NDArray[Any]
+
+
+class TensorFeature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+    """The same for embeddings that are tensors."""
+
+    key: str
+    value: Tensor
+
+
+class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """See the module docstring. `made_by` must equal `maker(loaded)` of who continues it; `carry` None = not begun.
+    `picture`: the last frame made, for who joins a world that stands still. `opening`: what a world that has not begun
+    starts from.
+    """
+
+    made_by: str
+    steps: int
+    seed: int
+    branch: int
+    number: int
+    epoch: int
+    carry: bytes | None
+    count: int
+    entries: tuple[bytes, ...]
+    features: tuple[Feature | TensorFeature, ...]
+    picture: NDArray[np.uint8] | None
+    opening: Opening | None = None
+
+    def dumps(self) -> bytes:
+        return serial.dumps(self)
+
+    def carry_for(self, loaded: LoadedCard) -> Any:
+        """The carry, for the card that made it; raises `SnapshotMismatch` or `serial.SerialError`."""
+        if self.made_by != maker(loaded):
+            raise SnapshotMismatch(f"snapshot of {self.made_by}, this worker runs {maker(loaded)}")
+        return None if self.carry is None else serial.loads(self.carry, _portable(loaded))
+
+
+def loads(data: bytes) -> Snapshot:
+    """Raises `serial.SerialError`."""
+    return serial.loads(data, Snapshot)
+
+
+def maker(loaded: LoadedCard) -> str:
+    """Everything that must be equal where a snapshot is continued."""
+    return str(maker_of(loaded))
+
+
+def carry_bytes(loaded: LoadedCard, carry: Any) -> bytes | None:
+    return None if carry is None else serial.dumps(_checked(carry, _portable(loaded)))
+
+
+def features_of(held: tuple[tuple[str, object], ...]) -> tuple[Feature | TensorFeature, ...]:
+    """Those that can be written down; others are encoded again when they are asked for."""
+    return tuple(_feature(key, value) for key, value in held if isinstance(value, np.ndarray | Tensor))
+
+
+def _feature(key: str, value: NDArray[Any] | Tensor) -> Feature | TensorFeature:
+    return TensorFeature(key, value) if isinstance(value, Tensor) else Feature(key, value)
+
+
+def _portable(loaded: LoadedCard) -> type[msgspec.Struct]:
+    if loaded.carry is None:
+        raise SnapshotMismatch(f"card '{loaded.card.name}' has no snapshots")
+    return loaded.carry
+
+
+def _checked(carry: Any, kind: type[msgspec.Struct]) -> msgspec.Struct:
+    if not isinstance(carry, kind):
+        raise TypeError(f"a carry is a {kind.__name__}, got {type(carry).__name__}")
+    return carry

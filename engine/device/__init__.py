@@ -1,0 +1,1 @@
+"""What runs batches, and the queues in front of it."""

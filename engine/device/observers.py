@@ -1,0 +1,118 @@
+"""Observers: they see every batch that ran, on the engine's loop, before its rows get their results.
+
+    Profiler   feeds the prices and the trail; always there
+    Finite     a row whose result holds a number that is not finite becomes that row's fault
+    Taps       digests of what each session's steps returned, to find the first step in which two runs differ
+
+What one knows of a row beyond the batch belongs into the loop's state (`models/contract/intercept.py`), not here.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+import torch
+
+from ...models.contract.program import Where
+from ...models.shared import serial
+from ..api import Step
+from ..scheduling.costs import Costs, StepKey
+from ..scheduling.ticket import Ticket
+from .trail import Trail
+from .worker import RowFault
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One batch that ran. An observer may change `results` in one way alone: it puts a `RowFault` for a row."""
+
+    key: StepKey
+    tickets: tuple[Ticket, ...]
+    results: list[Any]
+    started: float
+    seconds: float
+    where: Where = Where.DEVICE
+
+
+class Observer(Protocol):
+    def see(self, batch: Seen) -> None: ...
+
+
+class Profiler:
+    """Prices learn from every batch, and people may look at what ran."""
+
+    def __init__(self, costs: Costs, trail: Trail, device: str) -> None:
+        self._costs, self._trail, self._device = costs, trail, device
+
+    def see(self, batch: Seen) -> None:
+        key, rows = batch.key, len(batch.tickets)
+        step = Step(
+            device=self._device if batch.where is Where.DEVICE else f"{self._device} {batch.where}",
+            card=key.card,
+            kind=key.kind,
+            sessions=tuple(ticket.session for ticket in batch.tickets),
+            queued=min(ticket.queued for ticket in batch.tickets),
+            started=batch.started,
+            seconds=batch.seconds,
+            price=self._costs.price_or(key, rows, 0.0),
+        )
+        self._trail.add(step)
+        self._costs.observe(key, rows, batch.seconds)
+
+
+class NotFinite(ArithmeticError):
+    """A step returned infinities or what is not a number."""
+
+
+class Finite:
+    """See the module docstring."""
+
+    def see(self, batch: Seen) -> None:
+        for row, result in enumerate(batch.results):
+            bad = sum(_not_finite(part) for part in _parts(result))
+            if bad:
+                what = f"{batch.key.kind} of card '{batch.key.card}': {bad} numbers are not finite"
+                batch.results[row] = RowFault(NotFinite(what))
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    session: str
+    kind: str
+    digest: str
+
+
+class Taps:
+    """The last `kept` results of structs of arrays, as digests, in the order in which they came."""
+
+    def __init__(self, kept: int = 65_536) -> None:
+        self._ring: deque[Tap] = deque(maxlen=kept)
+
+    def see(self, batch: Seen) -> None:
+        for ticket, result in zip(batch.tickets, batch.results, strict=True):
+            if isinstance(result, msgspec.Struct):
+                self._ring.append(Tap(ticket.session, batch.key.kind, hashlib.sha256(serial.dumps(result)).hexdigest()))
+
+    def of(self, session: str) -> tuple[Tap, ...]:
+        return tuple(tap for tap in self._ring if tap.session == session)
+
+
+def _parts(result: object) -> Iterator[object]:
+    if isinstance(result, msgspec.Struct):
+        for part in msgspec.structs.astuple(result):
+            yield from _parts(part)
+    else:
+        yield result
+
+
+def _not_finite(part: object) -> int:
+    """How many numbers of an array or tensor are not finite; 0 for everything else."""
+    if isinstance(part, np.ndarray):
+        return 0 if part.dtype.kind != "f" else part.size - int(np.count_nonzero(np.isfinite(part)))
+    if isinstance(part, torch.Tensor) and part.is_floating_point():
+        return int(part.numel() - torch.isfinite(part).sum())
+    return 0

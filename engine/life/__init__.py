@@ -1,0 +1,1 @@
+"""One session's life in the engine: chunks, prompts, checkpoints, sleep and revival."""

@@ -1,0 +1,62 @@
+"""Takes over a session whose worker ended: the checkpoint is restored, and what was done since is made again, unseen.
+
+The conditions of every chunk are known, so the world that comes out is the one that was shown, bit for bit.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ...models.contract.cache import CacheView
+from ...models.contract.loop import WorkPlan
+from .. import api
+from ..caches import snapshot
+from ..drive import Scope, drive_chunk
+from ..shared import Shared
+from .checkpoint import bring_back
+from .chunk import Chunk
+from .past import Past
+from .prompts import Prompts
+from .world import World
+
+ExecuteChunk = Callable[[Chunk, WorkPlan[Any], CacheView | None], Awaitable[Any]]
+
+
+class PastLost(RuntimeError):
+    """The checkpoint and the history do not meet, so the world cannot be made again."""
+
+
+async def revive(
+    world: World, past: Past, kept: bytes | None, shared: Shared, scope: Scope, prompts: Prompts, execute: ExecuteChunk
+) -> None:
+    """Make a fresh world the one that `past` describes. Raises `PastLost` and what a step or a snapshot raises."""
+    for text in past.texts:
+        await prompts.learn(text)
+    if kept is not None:
+        await bring_back(world, snapshot.loads(kept), shared, scope, prompts)
+    for step in past.history:
+        match step:
+            case api.Supersede() if step.epoch > world.epoch:
+                world.begin_anew(step.epoch, step.seed, step.opening)
+            case api.Begin() if step.chunk == world.number:
+                await _again(world, step, shared, scope, execute)
+            case api.Begin() if step.chunk > world.number:
+                raise PastLost(f"the past goes on at chunk {step.chunk}, the checkpoint ends before {world.number}")
+            case _:
+                pass  # it is in the checkpoint
+    if past.number != world.number:
+        raise PastLost(f"chunk {past.number} should be next, the past leads to {world.number}")
+
+
+async def _again(world: World, step: api.Begin, shared: Shared, scope: Scope, execute: ExecuteChunk) -> None:
+    """Urgent: people look at a still picture."""
+    now, loaded = shared.clock.now(), world.served.loaded
+    chunk = Chunk(world.number, step.conditions, Scope(scope), now, now, now)
+    outcome = await drive_chunk(
+        loaded.loop,
+        world.ask(step.conditions, shared.features),
+        world.writes,
+        lambda plan, view: execute(chunk, plan, view),
+        chunk.scope,
+        loaded.card.frame,
+    )
+    world.advanced(outcome)

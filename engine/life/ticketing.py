@@ -1,0 +1,40 @@
+"""One session's way to the device: each step of a chunk becomes a ticket and a job. Knows no phases and no viewers."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ...models.contract.cache import CacheView
+from ...models.contract.loop import WorkPlan
+from .. import api
+from ..device.dispatch import Job
+from ..scheduling.scheduler import Ticket
+from ..shared import Shared
+from .chunk import Chunk
+from .world import World
+
+
+class Ticketing:
+    """`lead`: seconds between the last step of a chunk and its deadline that belong to the encoder."""
+
+    def __init__(
+        self, world: World, shared: Shared, latency_class: api.LatencyClass, lead: Callable[[], float]
+    ) -> None:
+        self._world, self._shared, self._latency_class, self._lead = world, shared, latency_class, lead
+
+    async def execute(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
+        """The step's result. Raises what it raised, or `Superseded`."""
+        shared, served = self._shared, self._world.served
+        key = served.step_key(plan)
+        ticket = Ticket(
+            number=shared.dispatcher.number(),
+            session=self._world.session,
+            key=key,
+            latency_class=self._latency_class,
+            queued=shared.clock.now(),
+            latest_start=chunk.latest_start,
+            deadline=chunk.deadline - self._lead(),
+            remaining=served.remaining(shared.costs, self._world.steps, len(chunk.steps), key),
+        )
+        ran = await shared.dispatcher.submit(ticket, Job(served.loaded, plan.row, view, chunk.scope))
+        chunk.stepped(key, ran, ticket.queued)
+        return ran.result

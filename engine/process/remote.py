@@ -1,0 +1,320 @@
+"""`api.Door` in the edge process: the engine lives in a worker process, this is its door. Imports no tensor library.
+
+    edge: post, open --> [socket] --> worker: Engine          worker dies or hangs: it is killed, a new one starts, and
+    edge: events    <-- [socket] <-- worker: events           every session is revived from its checkpoint and its past
+
+Sessions notice a death as one cancelled chunk and a pause of the picture.
+"""
+
+import asyncio
+import itertools
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ...clock import Clock
+from ...models.contract.recipe import RuntimeChoice
+from ...models.toy.card import ToySpec
+from .. import api
+from ..caches.store import SnapshotFolder
+from ..device.trail import Trail
+from ..spec import EngineSpec
+from . import aside, link
+from .child import COMMAND, Child, Reserve
+from .held import Held
+
+log = logging.getLogger(__name__)
+
+AGAIN = 1.0
+DEATHS_MAX = 3
+MEMORY = Path("/dev/shm")
+
+
+class WorkerFailed(RuntimeError):
+    """The worker said that it cannot serve. `theirs`: the person who started the server can put it right."""
+
+    def __init__(self, detail: str, theirs: bool) -> None:
+        super().__init__(detail)
+        self.theirs = theirs
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What one worker serves. `disk`: an empty folder for the worlds of sleepers.
+
+    `checkpoint`: a folder of published weights, None = the card's own. `prices`: where what steps cost is kept from one
+    start to the next, None = nowhere. `spare_after`: seconds of service after which a second process is started that
+    loads the program and no card, to take over when the worker ends; None = none.
+    """
+
+    cards: tuple[str, ...]
+    choice: RuntimeChoice | None
+    toy: ToySpec
+    spec: EngineSpec
+    disk: Path | None = None
+    checkpoint: Path | None = None
+    prices: Path | None = None
+    spare_after: float | None = None
+
+
+class RemoteEngine:
+    """Implements `api.Door`. Make it and call everything on one event loop."""
+
+    def __init__(self, serving: Serving, clock: Clock, command: tuple[str, ...] = COMMAND) -> None:
+        self._clock = clock
+        self._folder, self._disk = _folder(), serving.disk
+        self._boot = link.Boot(
+            serving.cards,
+            serving.choice,
+            serving.toy,
+            serving.spec,
+            self._folder,
+            str(serving.disk or ""),
+            str(serving.checkpoint or ""),
+            str(serving.prices or ""),
+        )
+        self._held: dict[str, Held] = {}
+        self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}
+        self._ids = itertools.count()
+        self._revivals: set[asyncio.Task[None]] = set()
+        self._beat = link.Beat(False, (), (), 0.0, 0.0)
+        self._trail = Trail()
+        self._broken: WorkerFailed | None = None
+        self._child: Child | None = None
+        self._reserve = Reserve(lambda: Child(clock, self._take, command), serving.spare_after)
+        self._living: asyncio.Task[None] | None = None
+        self._first = asyncio.Event()
+        self._reviving = False
+        self._closed = False
+        self.deaths = 0
+
+    @property
+    def ready(self) -> bool:
+        return self._beat.ready and not self._reviving and not self._closed
+
+    @property
+    def pid(self) -> int:
+        """The process that lives now."""
+        assert self._child is not None, "the worker is started"
+        return self._child.pid
+
+    async def start(self) -> None:
+        """Start the worker and wait until it is warm and priced; raises `WorkerFailed` when it cannot be."""
+        self._living = asyncio.get_running_loop().create_task(self._live())
+        await self._first.wait()
+        if self._broken is not None:
+            raise self._broken
+
+    async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        child = self._child
+        if child is None or not self.ready:
+            return api.Refused(command.session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
+        if command.session in self._held:
+            detail = f"session '{command.session}' is open already"
+            return api.Refused(command.session, api.RefusalReason.CONFLICT, detail, 0, AGAIN)
+        held = self._held[command.session] = Held(command, events, self._clock.now())
+        try:
+            answer = await self._ask(child, link.Ask(next(self._ids), command))
+        except BaseException:
+            self.post(api.Close(command.session))
+            raise
+        held.opened = isinstance(answer, api.Opened)
+        if isinstance(answer, api.Opened):
+            held.opening = msgspec.structs.replace(command, steps=answer.steps)  # as it was let in
+        elif self._held.get(command.session) is held:
+            del self._held[command.session]
+        return answer
+
+    def keep(self, session: str) -> bytes | None:
+        """A session that stands still, for `take_over` of another engine; None when its past is not whole."""
+        held = self._held.get(session)
+        if held is None or not held.opened or held.lost:
+            return None
+        snapshot = SnapshotFolder(Path(self._folder), self._disk).get(session)
+        return aside.dumps(aside.Aside(held.past(), snapshot or b""))
+
+    async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        """Go on with a session that another engine kept. Raises `aside.NotAside`."""
+        return await self.resume(aside.loads(kept), events)
+
+    async def resume(self, world: aside.Aside, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        child, now = self._child, self._clock.now()
+        past = msgspec.structs.replace(world.past, at=now)
+        session = past.opening.session
+        if child is None or not self.ready:
+            return api.Refused(session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
+        if session in self._held:
+            return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
+        if world.snapshot:
+            SnapshotFolder(Path(self._folder)).put(session, world.snapshot)
+        self._held[session] = Held.of(past, events, now)
+        answer = await self._ask(child, link.Revive(next(self._ids), past))
+        if isinstance(answer, api.Refused):
+            self._held.pop(session, None)
+        return answer
+
+    def post(self, command: api.Command) -> None:
+        held = self._held.get(command.session)
+        if held is None or self._closed:
+            return
+        if isinstance(command, api.Close):
+            del self._held[command.session]
+        else:
+            held.sent(command)
+        if self._child is not None and not self._reviving:
+            self._child.send(command)
+
+    def cards(self) -> tuple[api.CardInfo, ...]:
+        return self._beat.cards
+
+    def capacity(self) -> tuple[api.Capacity, ...]:
+        return self._beat.capacity
+
+    def sessions(self) -> tuple[api.SessionInfo, ...]:
+        return self._beat.sessions
+
+    def steps(self) -> tuple[api.Step, ...]:
+        return self._trail.all()
+
+    async def close(self) -> None:
+        """Close every session and end the worker; returns when the process is gone."""
+        if self._closed:
+            return
+        self._closed = True
+        self._held.clear()
+        if self._living is not None:
+            self._living.cancel()
+            await asyncio.wait([self._living])
+        if self._child is not None:
+            await self._child.stop()
+        await self._reserve.end()
+        self._fail_answers("closing")
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # ---- the worker's life -----------------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        """Keep one worker alive for ever; give up only when the first one cannot serve."""
+        while True:
+            child = self._child = await self._reserve.next()
+            child.send(self._boot)
+            await child.watch()
+            await child.end()
+            served, warm = self._first.is_set(), self._beat.ready
+            self._bury()
+            if not served:
+                self._broken = self._broken or WorkerFailed("the worker ended while it was starting", theirs=False)
+                self._first.set()
+                return
+            if not warm:
+                await asyncio.sleep(AGAIN)
+
+    def _bury(self) -> None:
+        self.deaths += 1
+        self._reviving = True
+        self._beat = link.Beat(False, self._beat.cards, self._beat.capacity, 0.0, 0.0)
+        self._fail_answers("the worker ended")
+        log.error("the worker ended; %d sessions wait for a new one", len(self._held))
+        for held in [*self._held.values()]:
+            for event in held.bereaved():
+                held.events(event)
+
+    def _revive_all(self, child: Child) -> None:
+        """Hand every session to the new worker; commands that came meanwhile are part of their past."""
+        self._reviving = False
+        for held in [*self._held.values()]:
+            if held.lost:
+                self._give_up(held, "its past is not known any more")
+            elif held.deaths > DEATHS_MAX:
+                self._give_up(held, f"{held.deaths} workers ended while they made its next chunk")
+            elif held.opened:
+                answer = self._ask(child, link.Revive(next(self._ids), held.past()))
+                task = asyncio.get_running_loop().create_task(self._revived(answer, child, held))
+                self._revivals.add(task)
+                for command in held.unanswered():
+                    child.send(command)
+                task.add_done_callback(self._revivals.discard)
+
+    async def _revived(self, future: "asyncio.Future[api.Opened | api.Refused]", child: Child, held: Held) -> None:
+        answer = await future
+        if isinstance(answer, api.Refused) and child is self._child and not self._reviving:
+            self._give_up(held, answer.detail)
+
+    def _give_up(self, held: Held, detail: str) -> None:
+        session = held.opening.session
+        if self._held.get(session) is held:
+            held.events(api.Fault(session, "lost", detail, fatal=True))
+
+    # ---- what the worker says --------------------------------------------------------------------------------------
+
+    def _take(self, message: link.ToEdge) -> None:
+        match message:
+            case link.Answer():
+                answer = self._answers.pop(message.id, None)
+                if answer is not None and not answer.done():
+                    answer.set_result(message.answer)
+            case link.Beat():
+                self._beaten(message)
+            case link.Kept():
+                held = self._held.get(message.session)
+                if held is not None:
+                    held.kept(message.chunk, message.epoch)
+            case link.Broken():
+                self._broken = WorkerFailed(message.detail, message.theirs)
+            case _:
+                self._event(message)
+
+    def _event(self, event: api.Event) -> None:
+        held = self._held.get(event.session)
+        if held is not None:
+            held.heard(event, self._clock.now())
+            held.events(event)
+
+    def _beaten(self, beat: link.Beat) -> None:
+        self._beat = beat
+        self._trail.extend(beat.steps)
+        if not beat.ready:
+            return
+        self._broken = None
+        self._first.set()
+        self._reserve.prepare()
+        if self._reviving and self._child is not None:
+            self._revive_all(self._child)
+
+    def _ask(self, child: Child, message: link.Ask | link.Revive) -> "asyncio.Future[api.Opened | api.Refused]":
+        """Sent at once, so that what is posted next comes after it."""
+        answer = self._answers[message.id] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda _: self._answers.pop(message.id, None))
+        child.send(message)
+        return answer
+
+    def _fail_answers(self, detail: str) -> None:
+        for answer in [*self._answers.values()]:
+            if not answer.done():
+                answer.set_result(api.Refused("", api.RefusalReason.NOT_READY, detail, 0, AGAIN))
+
+
+def _folder() -> str:
+    """A folder for checkpoints, in memory where that is; those of edges that were killed are removed."""
+    place = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
+    for left in place.glob("worldroom-edge-*"):
+        owner = left.name.split("-")[2]
+        if owner.isdigit() and not _lives(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"worldroom-edge-{os.getpid()}-", dir=place)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,1 @@
+"""Which step runs next, as pure layers over a price table. Knows no device and no clock."""

@@ -1,0 +1,32 @@
+"""What the scheduler's layers look at: a step that waits for the device, and the rules. Pure data."""
+
+from dataclasses import dataclass
+
+from ..api import LatencyClass
+from .costs import StepKey
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One step that waits for the device: its loop has said it is next, so it is ready.
+
+    `latest_start` is when its chunk had to begin to meet `deadline`; `remaining` prices this step and what follows it.
+    """
+
+    number: int
+    session: str
+    key: StepKey
+    latency_class: LatencyClass
+    queued: float
+    latest_start: float
+    deadline: float
+    remaining: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the scheduler is told once. `ageing`: background work older than this competes with everyone."""
+
+    max_rows: int
+    ageing: float
+    seed: int

@@ -1,0 +1,1 @@
+"""From raw frames to encoded ones that leave at their playout time."""
