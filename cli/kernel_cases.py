@@ -16,8 +16,9 @@ from torch.nn import functional as F
 
 from ..kernels import chunk_attention as attention
 from ..kernels import frames_to_yuv as yuv
-from ..kernels import invariant_matmul, invariant_reduce, noise, norm_modulate, qk_norm_rope, sampler_step
+from ..kernels import invariant_matmul, invariant_reduce, noise, norm_modulate, philox, qk_norm_rope, sampler_step
 from ..kernels.launch import Backend, Choice
+from ..kernels.philox import NoiseKey, blocks_of
 
 CHECKED = 64  # queries: float64 scores of all would not fit
 Run = Callable[[Backend | None], Tensor]
@@ -185,10 +186,10 @@ def _attention(draw: _Draw, s: Sizes, stored: torch.dtype) -> Case:
 
 def _sampler(draw: _Draw, s: Sizes) -> Case:
     x, velocity = (draw(s.rows, *s.latent, dtype=torch.float32) for _ in range(2))
-    steps = [sampler_step.Step(0.9, 0.8, (row, 0, 5, 1)) for row in range(s.rows)]
+    steps = [sampler_step.Step(0.9, 0.8, NoiseKey(row, 0, 5, 1)) for row in range(s.rows)]
 
     def exact() -> Tensor:
-        fresh = torch.stack([noise.reference(step.key or (0, 0, 0, 0), x[0].numel()) for step in steps])
+        fresh = torch.stack([noise.reference(step.key or NoiseKey(0, 0, 0, 0), x[0].numel()) for step in steps])
         clean = x.double() - 0.9 * velocity.double()
         return (1 - 0.8) * clean + 0.8 * fresh.reshape(x.shape).to(x.device).double()
 
@@ -202,7 +203,7 @@ def _sampler(draw: _Draw, s: Sizes) -> Case:
 
 
 def _noise(device: torch.device, s: Sizes) -> Case:
-    keys = [(row, 0, 5, 1) for row in range(s.rows)]
+    keys = [NoiseKey(row, 0, 5, 1) for row in range(s.rows)]
     count = s.rows * math.prod(s.latent)
 
     def run(backend: Backend | None) -> Tensor:
@@ -215,11 +216,9 @@ def _noise(device: torch.device, s: Sizes) -> Case:
     return Case("noise", size, torch.float32, noise.choose(device), run, exact, 4 * count, 70 * count, None, False)
 
 
-def _box_muller(key: noise.Key, count: int) -> Tensor:
+def _box_muller(key: NoiseKey, count: int) -> Tensor:
     """The same words by the formula of the textbook, in float64."""
-    seed, branch, chunk, step = key
-    philox = np.random.Philox(key=seed | branch << 64, counter=chunk << 128 | (step + 1) << 192)
-    words = philox.random_raw(4 * noise.blocks_of(count)).reshape(-1, 4).T
+    words = philox.words(key, 4 * blocks_of(count)).reshape(-1, 4).T
     radius = np.sqrt(-2 * np.log(((words >> 33) | 1) / 2.0**31))
     low = words & 0xFFFFFFFF
     angle = np.pi / 2 * ((low >> 30) + (low & 0x3FFFFFFF) / 2.0**30 - 0.5)

@@ -1,13 +1,8 @@
-"""Gaussian noise as a pure function of (seed, branch, chunk, step): the same bits on a CPU and on a GPU, in any batch.
+"""Gaussian noise on a device: one row a key, the bits of philox.gaussian on a CPU and on a GPU, in any batch.
 
-    block e of a row:  Philox 4x64-10, key [seed | branch], counter [e + 1 | 0 | chunk | step + 1]  -> 4 words
-    word:              high half -> u in (0, 1], low half -> angle;  r = sqrt(-2 ln u);  r cos(angle), r sin(angle)
-    a row of n values: [ first value of every block | second | .. | eighth ] cut at n
-
-Logarithm, sine and cosine are polynomials of float32 multiplications and additions in one order, and the kernel is
-built without fused multiply-adds, so nothing is left to a device's own functions. Words are those of numpy's Philox.
-Moved: 4 bytes a value; about 30 float and 40 integer operations a value. u has 31 bits, so |z| <= 6.56.
-Sources: Philox (Salmon et al. 2011); Box and Muller (1958); polynomials of the Cephes library (Moshier).
+The kernel does the float operations of philox.py one by one and is built without fused multiply-adds, so nothing is
+left to a device's own functions.
+Moved: 4 bytes a value; about 30 float and 40 integer operations a value.
 """
 
 from __future__ import annotations
@@ -17,30 +12,18 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from . import philox
 from .door import expect
 from .launch import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
-
-Floats = NDArray[np.float32]
-Key = tuple[int, int, int, int]  # seed, branch, chunk, step
-
-BLOCK_VALUES = 8
-_WORD = 2**64 - 1
-_LOG = (
-    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
-)  # fmt: skip
-_SIN = np.array((-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1), np.float32)
-_COS = np.array((2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2), np.float32)
-_QUARTER = math.pi / 2 * 2.0**-30
+from .philox import WORD, NoiseKey, blocks_of
 
 
 def gaussian(
-    keys: Sequence[Key], shape: tuple[int, ...], device: torch.device, *, backend: Backend | None = None
+    keys: Sequence[NoiseKey], shape: tuple[int, ...], device: torch.device, *, backend: Backend | None = None
 ) -> Tensor:
-    """Float32 [rows, *shape], row i from keys[i] alone. Raises BadInput on a negative chunk or step."""
+    """Float32 [rows, *shape], row i from keys[i] alone. Raises ValueError on no keys, a negative chunk or step."""
     check_keys(keys)
     count = math.prod(shape)
     if runs_triton(backend, choose(device), device):
@@ -59,63 +42,21 @@ def choose(device: torch.device) -> Choice:
     return choice(device, [])
 
 
-def check_keys(keys: Sequence[Key]) -> None:
+def check_keys(keys: Sequence[NoiseKey]) -> None:
     expect(len(keys) > 0, "no keys")
-    for _, _, chunk, step in keys:
-        expect(chunk >= 0 and step >= 0, f"noise needs chunk >= 0 and step >= 0, got chunk {chunk} step {step}")
+    for key in keys:
+        philox.check(key)
 
 
-def blocks_of(count: int) -> int:
-    return -(-count // BLOCK_VALUES)
-
-
-def key_words(keys: Sequence[Key], device: torch.device) -> Tensor:
+def key_words(keys: Sequence[NoiseKey], device: torch.device) -> Tensor:
     """Int64 [rows, 4]: seed, branch, chunk, step + 1, modulo 2**64."""
-    words = [[seed & _WORD, branch & _WORD, chunk & _WORD, (step + 1) & _WORD] for seed, branch, chunk, step in keys]
+    words = [[key.seed & WORD, key.branch & WORD, key.chunk & WORD, (key.step + 1) & WORD] for key in keys]
     return torch.from_numpy(np.array(words, np.uint64).view(np.int64)).to(device)
 
 
-# ---- reference: numpy, whose operations round as IEEE says; torch's square root on a CPU may be a step off ----
-
-
-def reference(key: Key, count: int) -> Tensor:
-    """Float32 [count] on the CPU."""
-    seed, branch, chunk, step = key
-    counter = ((chunk & _WORD) << 128) | (((step + 1) & _WORD) << 192)
-    philox = np.random.Philox(key=(seed & _WORD) | ((branch & _WORD) << 64), counter=counter)
-    words = philox.random_raw(4 * blocks_of(count)).reshape(-1, 4).T
-    low, high = words.astype(np.uint32), (words >> 32).astype(np.uint32)  # [4, blocks] each
-    radius = np.sqrt(np.maximum(_log((high >> 1 | 1).astype(np.float32)) * -2.0, 0.0))
-    cosine, sine = _turn(low)
-    return torch.from_numpy(np.stack([radius * cosine, radius * sine], 1).reshape(-1)[:count])
-
-
-def _log(x: Floats) -> Floats:
-    """ln(x / 2**31) of x in 1..2**31."""
-    bits = x.view(np.int32)
-    mantissa = (bits & 0x7FFFFF | 0x3F800000).view(np.float32)
-    above = mantissa > np.float32(1.41421356)
-    m = np.where(above, mantissa * np.float32(0.5), mantissa) - 1
-    power = ((bits >> 23) - 158 + above).astype(np.float32)
-    squared, y = m * m, m * np.float32(_LOG[0])
-    for c in _LOG[1:-1]:
-        y += np.float32(c)
-        y *= m
-    y = (y + np.float32(_LOG[-1])) * m * squared + power * np.float32(-2.12194440e-4)
-    log: Floats = m + (y - squared * np.float32(0.5)) + power * np.float32(0.693359375)
-    return log
-
-
-def _turn(low: NDArray[np.uint32]) -> tuple[Floats, Floats]:
-    """Cosine and sine of pi/2 (quarter + fraction), quarter = the two high bits, fraction in [-1/2, 1/2)."""
-    quarter = low >> 30
-    t = ((low & 0x3FFFFFFF).astype(np.int32) - 0x20000000).astype(np.float32) * np.float32(_QUARTER)
-    z = t * t
-    sine = ((z * _SIN[0] + _SIN[1]) * z + _SIN[2]) * z * t + t
-    cosine = ((z * _COS[0] + _COS[1]) * z + _COS[2]) * z * z - z * np.float32(0.5) + 1
-    odd = (quarter & 1) == 1
-    x, y = np.where(odd, sine, cosine), np.where(odd, cosine, sine)
-    return np.where((quarter == 1) | (quarter == 2), -x, x), np.where(quarter >= 2, -y, y)
+def reference(key: NoiseKey, count: int) -> Tensor:
+    """Float32 [count] on the CPU, by numpy: torch's square root on a CPU may be a step off."""
+    return torch.from_numpy(philox.gaussian(key, (count,)))
 
 
 # ---- Triton ----
@@ -155,7 +96,7 @@ def philox_words(block: tl.tensor, key: tl.tensor) -> tl.tensor:
 
 @jit
 def normals(word: tl.tensor) -> tl.tensor:
-    """Two normal values of every word; the reference operation by operation."""
+    """Two normal values of every word; philox.py float operation by float operation."""
     x = ((word >> 33).to(tl.int32) | 1).to(tl.float32)
     bits = x.to(tl.int32, bitcast=True)
     mantissa = (bits & 0x7FFFFF | 0x3F800000).to(tl.float32, bitcast=True)

@@ -20,7 +20,7 @@ from torch import Tensor
 from . import noise
 from .door import expect, expect_shape
 from .launch import Backend, Build, Choice, choice, jit, runs_triton, tl
-from .noise import Key
+from .philox import NoiseKey, blocks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Step:
 
     sigma: float
     next_sigma: float
-    key: Key | None
+    key: NoiseKey | None
 
     @property
     def drift(self) -> float:
@@ -116,8 +116,8 @@ def _launched(x: Tensor, velocity: Tensor, steps: Sequence[Step]) -> Tensor:
     count = x[0].numel()
     noisy = any(step.level != 0 for step in steps)
     numbers = torch.tensor([[step.drift, step.keep, step.level] for step in steps], dtype=torch.float64)
-    keys = noise.key_words([step.key or (0, 0, 0, 0) for step in steps], x.device)
-    blocks = noise.blocks_of(count)
+    keys = noise.key_words([step.key or NoiseKey(0, 0, 0, 0) for step in steps], x.device)
+    blocks = blocks_of(count)
     block = noise.lanes(blocks)
     if out.numel():
         _kernel[(-(-blocks // block), len(steps))](

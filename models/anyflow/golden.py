@@ -14,16 +14,7 @@ import torch
 from diffusers import AnyFlowFARPipeline, FlowMapEulerDiscreteScheduler
 from torch import Tensor
 
-
-def noise(seed: int, chunk: int, shape: tuple[int, ...]) -> Tensor:
-    """Box and Muller on Philox with key [seed | 0] and counter [0 | 0 | chunk | 1]."""
-    count = int(np.prod(shape))
-    half = (count + 1) // 2
-    words = np.random.Philox(key=seed, counter=(chunk << 128) + (1 << 192)).random_raw(2 * half)
-    uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    radius, angle = np.sqrt(-2 * np.log1p(-uniform[:half])), 2 * np.pi * uniform[half:]
-    values = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
-    return torch.from_numpy(values.astype(np.float32).reshape(shape))
+from ...kernels.philox import NoiseKey, gaussian
 
 
 def encode(text_encoder: Any, text: str, length: int) -> Tensor:
@@ -45,7 +36,7 @@ def run(
     caches = _caches(transformer, history, shape)
     for number, prompt in enumerate(prompts):
         partition = [chunk.shape[1] for chunk in kept] + [3 if number else 1]
-        x = noise(seed, number, (partition[-1], *shape))[None]
+        x = torch.from_numpy(gaussian(NoiseKey(seed, 0, number, 0), (partition[-1], *shape)))[None]
         scheduler.set_timesteps(steps)
         for i, t in enumerate(scheduler.timesteps):
             r = scheduler.sigmas[i + 1] * 1000
@@ -93,7 +84,9 @@ def pipeline(
     made.set_progress_bar_config(disable=True)
     partition = [1] + [3] * (chunks - 1)
     channels = transformer.config.in_channels
-    start = torch.cat([noise(seed, n, (frames, channels, rows, columns)) for n, frames in enumerate(partition)])
+    shapes = [(frames, channels, rows, columns) for frames in partition]
+    noises = [gaussian(NoiseKey(seed, 0, n, 0), shape) for n, shape in enumerate(shapes)]
+    start = torch.from_numpy(np.concatenate(noises))
     out: Tensor = made(
         prompt_embeds=prompt, height=rows * 8, width=columns * 8, num_frames=4 * sum(partition) - 3,
         num_inference_steps=steps, latents=start.transpose(0, 1)[None], chunk_partition=partition, output_type="latent",

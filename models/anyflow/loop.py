@@ -20,8 +20,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
-from ..shared.noise import NoiseKey, gaussian
 from .card import AnyFlowSpec
 from .model import Features
 

@@ -1,4 +1,5 @@
-"""The drive's rollout as one straight line, for tests: no loop, no runtime, no slab, no ring, none of their code.
+"""The drive's rollout as one straight line, for tests: no loop, no runtime, no slab, no ring, none of their code
+but the noise.
 
 Keeps every committed K and V in a list, oldest first, and hands the last `window` of them to the networks. Given the
 same networks it makes the same bits as the loop; `fused` False commits in a pass of its own,
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from ...kernels.philox import NoiseKey, gaussian
 from . import innovations
 from .autoencoder import DriveAutoencoder
 from .transformer import CommittedKV, CondB, DriveTransformer, KVView
@@ -49,7 +50,7 @@ def rollout(
     for frame in range(len(controls_FK)):
         new, drawn = innovations.draw(seed, branch, frame, drawn)
         cond = _cond(controls_FK[frame], looks_FL[frame], new)
-        x = _normal(seed, branch, frame, shape.tokens * shape.channels).reshape(shape.tokens, shape.channels)
+        x = torch.from_numpy(gaussian(NoiseKey(seed, branch, frame, 0), (shape.tokens, shape.channels)))
         history = torch.stack(past)[None]
         for step, sigma in enumerate(SIGMAS[steps]):
             sigma_B, noisy = torch.tensor([sigma]), x[None]
@@ -89,12 +90,3 @@ def _window(kept: list[CommittedKV], keys: int, transformer: DriveTransformer) -
     v = torch.stack([*blanks, *(pair.v_BLNHD for pair in seen)], 4)
     ages = [0] * len(blanks) + [len(seen) - i for i in range(len(seen))]
     return KVView(k, v, torch.tensor([ages]))
-
-
-def _normal(seed: int, branch: int, frame: int, count: int) -> Tensor:
-    """Box and Muller over Philox with key [seed | branch] and counter [0 | 0 | frame | 1]."""
-    words = np.random.Philox(key=seed + (branch << 64), counter=(frame << 128) + (1 << 192)).random_raw(count)
-    unit = (words >> np.uint64(11)) / 2.0**53
-    first, second = unit[: count // 2], unit[count // 2 :]
-    radius, turn = np.sqrt(-2.0 * np.log1p(-first)), 2.0 * np.pi * second
-    return torch.tensor(np.concatenate([radius * np.cos(turn), radius * np.sin(turn)]), dtype=torch.float32)

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels import philox
+
 INNOVATIONS = 5
 CURVATURE = 0.012  # 1/m at bend = 1
 SPAWN_CHANCE = 0.10  # offers per frame and side
@@ -35,13 +37,13 @@ class InnovationState(NamedTuple):
 
 def start(seed: int, branch: int) -> InnovationState:
     """The state before frame 0."""
-    u = _uniforms(seed, branch, -1)
+    u = uniforms(seed, branch, -1)
     return InnovationState(_normal(u[0], u[1]), 1 if u[2] < 0.5 else -1, 1 if u[3] < 0.5 else -1)
 
 
 def draw(seed: int, branch: int, frame: int, state: InnovationState) -> tuple[NDArray[np.float32], InnovationState]:
     """The innovations of one frame [5] and the state after it. Pure: same arguments, same numbers."""
-    u = _uniforms(seed, branch, frame)
+    u = uniforms(seed, branch, frame)
     drive = BEND_MEMORY * state.bend_drive + math.sqrt(1 - BEND_MEMORY**2) * _normal(u[0], u[1])
     left = -state.kind_left if u[2] < KIND_CHANGE_CHANCE else state.kind_left
     right = -state.kind_right if u[3] < KIND_CHANGE_CHANCE else state.kind_right
@@ -51,11 +53,9 @@ def draw(seed: int, branch: int, frame: int, state: InnovationState) -> tuple[ND
     return np.array(row, np.float32), InnovationState(drive, left, right)
 
 
-def _uniforms(seed: int, branch: int, frame: int) -> NDArray[np.float64]:
-    """Eight uniforms in [0, 1) that depend on the three numbers alone (Philox counter generator)."""
-    key = (seed & (2**64 - 1)) | ((branch & (2**64 - 1)) << 64)
-    bits = np.random.Philox(key=key, counter=(frame + 1) << 64).random_raw(8)
-    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+def uniforms(seed: int, branch: int, frame: int) -> NDArray[np.float64]:
+    """Eight uniforms in [0, 1) of 53 bits; their counter [e + 1 | frame + 1 | 0 | 0] is none of the steps' noise."""
+    return (philox.raw(seed, branch, (frame + 1) << 64, 8) >> 11).astype(np.float64) * 2.0**-53
 
 
 def _normal(u: float, v: float) -> float:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear, silu
+
+from ...kernels.philox import NoiseKey, gaussian
 
 Weights = Mapping[str, Tensor]
 
@@ -38,13 +39,14 @@ def rollout(
     made: list[Tensor] = []
     for chunk in range(chunks):
         shape = (16, 3, sizes.rows, sizes.columns)
-        x = noise(seed, chunk, 0, shape)
+        x = torch.from_numpy(gaussian(NoiseKey(seed, 0, chunk, 0), shape))
         for step, level in enumerate(levels):
             flow = whole(w, sizes, torch.cat([*made, x], 1), chunk, level, condition, image, keys, mouse)[-1]
             clean = (x.double() - level * flow.double()).float()
             x = clean
             if step < 2:
-                x = (1 - levels[step + 1]) * clean + levels[step + 1] * noise(seed, chunk, step + 1, shape)
+                fresh = torch.from_numpy(gaussian(NoiseKey(seed, 0, chunk, step + 1), shape))
+                x = (1 - levels[step + 1]) * clean + levels[step + 1] * fresh
         made.append(x)
     return made
 
@@ -177,17 +179,6 @@ def _unit(x: Tensor) -> Tensor:
 
 def _heads(x: Tensor, heads: int) -> Tensor:
     return x.reshape(*x.shape[:-1], heads, -1)
-
-
-def noise(seed: int, chunk: int, step: int, shape: tuple[int, ...]) -> Tensor:
-    """Box and Muller on Philox with key [seed | 0] and counter [0 | 0 | chunk | step + 1]."""
-    count = int(np.prod(shape))
-    half = (count + 1) // 2
-    words = np.random.Philox(key=seed, counter=(chunk << 128) + (step + 1 << 192)).random_raw(2 * half)
-    uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    radius, angle = np.sqrt(-2 * np.log1p(-uniform[:half])), 2 * np.pi * uniform[half:]
-    values = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
-    return torch.from_numpy(values.astype(np.float32).reshape(shape))
 
 
 def held(actions: Sequence[Sequence[float]]) -> Tensor:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...kernels.philox import NoiseKey
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from .actions import action
 from .card import MatrixGameSpec, levels
@@ -70,7 +71,7 @@ class EncodeRow(msgspec.Struct, frozen=True):
 
 
 class PassRow(msgspec.Struct, frozen=True):
-    """One pass at noise level `sigma`; a commit pass has sigma 0. `noise` = (seed, branch, chunk, step).
+    """One pass at noise level `sigma`; a commit pass has sigma 0.
 
     A denoise pass answers with the next x: the clean one noised to `next_sigma` with the noise of step + 1.
     """
@@ -78,7 +79,7 @@ class PassRow(msgspec.Struct, frozen=True):
     x_CFHW: Tensor | None
     sigma: float
     next_sigma: float
-    noise: tuple[int, int, int, int]
+    noise: NoiseKey
     world: World
     keyboard_AK: Vectors
     mouse_A2: Vectors
@@ -182,7 +183,7 @@ class MatrixGameLoop:
         return Outcome(state.frames_FHWC, carry, state.digest)
 
     def _pass(self, state: MatrixGameState, world: World, sigma: float, next_sigma: float) -> PassRow:
-        noise = (state.seed, state.branch, state.chunk, state.step)
+        noise = NoiseKey(state.seed, state.branch, state.chunk, state.step)
         actions = (state.keyboard_AK, state.mouse_A2)
         return PassRow(state.x_CFHW, sigma, next_sigma, noise, world, *actions, state.first_frame)
 

@@ -17,9 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...kernels.noise import gaussian
+from ...kernels.philox import NoiseKey
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
-from ..shared.noise import NoiseKey, gaussian
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.vae import WanVae
 from .card import MatrixGameSpec
@@ -93,7 +94,7 @@ class MatrixGameRuntime:
                 condition = torch.zeros(s.channels, s.condition_frames, s.rows, s.columns, device=self._device)
                 world = World(condition, torch.zeros(s.image_tokens, s.image_width, device=self._device))
                 actions = (np.zeros((KEPT + 12, s.keys), np.float32), np.zeros((KEPT + 12, 2), np.float32))
-                row = PassRow(x, sigma, 0.5 * sigma, (0, 0, 1, 0), world, *actions, s.chunk)
+                row = PassRow(x, sigma, 0.5 * sigma, NoiseKey(0, 0, 1, 0), world, *actions, s.chunk)
             case StepKind.DECODE:
                 _, features = self._networks.vae.decode(x[None, :, :1].to(self._dtype), ())
                 row = DecodeRow(x, features)
@@ -145,11 +146,11 @@ class MatrixGameRuntime:
         flow, _ = self._pass(row, x, view)
         clean = (x.double() - row.sigma * flow.double()).float()
         if not bool(torch.isfinite(clean).all()):
-            raise LatentFault(f"chunk {row.noise[2]}: the pass at noise level {row.sigma:.3f} is not finite")
+            raise LatentFault(f"chunk {row.noise.chunk}: the pass at noise level {row.sigma:.3f} is not finite")
         if row.next_sigma == 0:
             return clean
         seed, branch, chunk, step = row.noise
-        return (1 - row.next_sigma) * clean + row.next_sigma * self._noise((seed, branch, chunk, step + 1))
+        return (1 - row.next_sigma) * clean + row.next_sigma * self._noise(NoiseKey(seed, branch, chunk, step + 1))
 
     def _pass(self, row: PassRow, x_CFHW: Tensor, view: CacheView) -> tuple[Tensor, list[LayerKV]]:
         s, transformer = self._spec, self._networks.transformer
@@ -194,9 +195,9 @@ class MatrixGameRuntime:
         digest = hashlib.sha256(row.x_CFHW.cpu().numpy().astype("<f4").tobytes()).hexdigest()
         return Decoded(levels.permute(1, 2, 3, 0).contiguous().cpu().numpy(), features, digest)
 
-    def _noise(self, key: tuple[int, int, int, int]) -> Tensor:
+    def _noise(self, key: NoiseKey) -> Tensor:
         s = self._spec
-        return torch.from_numpy(gaussian(NoiseKey(*key), (s.channels, s.chunk, s.rows, s.columns))).to(self._device)
+        return gaussian([key], (s.channels, s.chunk, s.rows, s.columns), self._device)[0]
 
 
 def _pair(kv: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import hashlib
 import torch
 from torch import nn
 
-from .noise import NoiseKey, gaussian
+from ...kernels.philox import NoiseKey, gaussian
 
 
 def draw(module: nn.Module, seed: int) -> None:

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels.philox import NoiseKey, integers
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
-from ..shared.noise import NoiseKey, integers
 from .card import CHANNELS, HEIGHT, RECIPE, WIDTH, ToySpec
 from .markers import BAND, Marker
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...kernels.noise import gaussian
+from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Done, Outcome, StepKind, WorkPlan
 from ..contract.recipe import RecipeSpec
 from .card import UNIPC
@@ -88,8 +88,7 @@ class ClipLoop:
     def init(self, ask: Ask[ClipCarry]) -> ClipState:
         s = self._spec.shape
         shape = (s.channels, self._clip.frames, s.rows, s.columns)
-        key = (ask.seed, ask.branch, ask.chunk, 0)
-        noise = gaussian([key], shape, torch.device("cpu"))[0] if self._multistep else None
+        noise = gaussian(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), shape) if self._multistep else None
         return ClipState(
             seed=ask.seed,
             branch=ask.branch,
@@ -98,7 +97,7 @@ class ClipLoop:
             prompt=mix(ask.features, ask.conditions),
             clips=0 if ask.carry is None else ask.carry.clips,
             part=self._first_part,
-            x_CFHW=noise,
+            x_CFHW=None if noise is None else torch.from_numpy(noise),
             solver=Solver() if self._multistep else None,
         )
 
@@ -153,7 +152,7 @@ class ClipLoop:
             sigma=state.sigmas[state.step],
             next_sigma=0.0 if last else state.sigmas[state.step + 1],
             move=Move.EULER if state.solver is None else Move.STAY,
-            noise=(state.seed, state.branch, state.chunk, 0),
+            noise=NoiseKey(state.seed, state.branch, state.chunk, 0),
             first_frame=0,
             prompt=state.prompt,
             guide=None if self._policy is Policy.NONE else guide,

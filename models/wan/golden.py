@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...kernels.philox import NoiseKey, gaussian
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -211,18 +213,7 @@ class World:
 
 
 def noise(seed: int, chunk: int, step: int, shape: tuple[int, ...]) -> Tensor:
-    """Box and Muller over the halves of Philox words, as the contract words it, rounded to float32.
-
-    A word makes a pair: radius from its 31 highest bits, angle from its low half. First values of all blocks of four
-    words come first, then second values, and so on.
-    """
-    count = int(np.prod(shape))
-    words = np.random.Philox(key=seed, counter=(chunk << 128) + ((step + 1) << 192)).random_raw(-(-count // 8) * 4)
-    radius = np.sqrt(-2 * np.log(((words >> 33) | 1) / 2.0**31))
-    quarter, rest = (words >> 30) & 3, (words & (2**30 - 1)) / 2.0**30
-    pairs = radius * np.exp(0.5j * np.pi * (quarter + rest - 0.5))
-    both = np.stack([pairs.real.reshape(-1, 4), pairs.imag.reshape(-1, 4)], 2).reshape(-1, 8).T.reshape(-1)[:count]
-    return torch.from_numpy(both.astype(np.float32).reshape(shape)).double()
+    return torch.from_numpy(gaussian(NoiseKey(seed, 0, chunk, step), shape)).double()
 
 
 # ---- the tiny decoder -----------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...kernels.philox import NoiseKey
 from ..contract.conditions import Conditions
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from ..contract.recipe import RecipeSpec
@@ -133,7 +134,7 @@ class WanLoop:
                     sigma=state.sigmas[state.step],
                     next_sigma=0.0 if last else state.sigmas[state.step + 1],
                     move=Move.RENOISE,
-                    noise=(state.seed, state.branch, state.chunk, state.step),
+                    noise=NoiseKey(state.seed, state.branch, state.chunk, state.step),
                     first_frame=state.first_frame,
                     prompt=state.prompt,
                     rebuilt=state.rebuilt,

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...kernels.philox import NoiseKey
+
 
 class Prompt(msgspec.Struct, frozen=True):
     """A mix of embeddings [L, text_dim]; `key` says what is mixed, so equal keys are equal mixes."""
@@ -55,7 +57,7 @@ class Guide(msgspec.Struct, frozen=True):
 
 
 class DenoiseRow(msgspec.Struct, frozen=True):
-    """`x_CFHW` None = it is the noise of `noise` = (seed, branch, chunk, step) itself.
+    """`x_CFHW` None = it is the noise of `noise` itself.
 
     `next_sigma` 0 = the result is the clean x0. `rebuilt`, `context`: what to read, see `Reads`. `timestep`: what the
     network is told, None = 1000 sigma.
@@ -66,7 +68,7 @@ class DenoiseRow(msgspec.Struct, frozen=True):
     sigma: float
     next_sigma: float
     move: Move
-    noise: tuple[int, int, int, int]
+    noise: NoiseKey
     first_frame: int
     prompt: Prompt
     rebuilt: int = 0

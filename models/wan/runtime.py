@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...kernels.noise import Key, gaussian
+from ...kernels.noise import gaussian
+from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import Step, sampler_step
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
@@ -122,17 +123,16 @@ class WanRuntime:
         """At a full window, after the opening chunk."""
         s, plan = self.spec.shape, self.spec.plan
         chunk = plan.chunk if isinstance(plan, Rollout) else plan.frames
-        x = self._noise((0, 0, 0, 0), (s.channels, chunk, s.rows, s.columns))
+        key = NoiseKey(0, 0, 0, 0)
+        x = self._noise(key, (s.channels, chunk, s.rows, s.columns))
         prompt = Prompt("warm up", ((self.encode_prompt("warm up"), 1.0),))
         first = plan.window if isinstance(plan, Rollout) else 0
         row: WanRow
         match kind:
             case StepKind.DENOISE if isinstance(plan, Rollout):
-                row = DenoiseRow(x, chunk, 0.9, 0.8, Move.RENOISE, (0, 0, 0, 0), first, prompt, context=plan.context)
+                row = DenoiseRow(x, chunk, 0.9, 0.8, Move.RENOISE, key, first, prompt, context=plan.context)
             case StepKind.DENOISE:
-                row = DenoiseRow(
-                    x, chunk, 0.9, 0.8, Move.EULER, (0, 0, 0, 0), 0, prompt, guide=Guide(Policy.BATCHED, 5.0)
-                )
+                row = DenoiseRow(x, chunk, 0.9, 0.8, Move.EULER, key, 0, prompt, guide=Guide(Policy.BATCHED, 5.0))
             case StepKind.COMMIT:
                 row = CommitRow(x, first, prompt)
             case StepKind.RECACHE:
@@ -231,10 +231,10 @@ class WanRuntime:
         if row.move is Move.STAY:
             return velocity
         seed, branch, chunk, step = row.noise
-        key = None if row.move is Move.EULER else (seed, branch, chunk, step + 1)
+        key = None if row.move is Move.EULER else NoiseKey(seed, branch, chunk, step + 1)
         return sampler_step(x[None], velocity[None], [Step(row.sigma, row.next_sigma, key)])[0]
 
-    def _noise(self, key: Key, shape: tuple[int, ...]) -> Tensor:
+    def _noise(self, key: NoiseKey, shape: tuple[int, ...]) -> Tensor:
         return gaussian([key], shape, self._device)[0]
 
     # ---- the slab ----

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...kernels.philox import raw
 from .spec import WanShape
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class DrawnText:
         out = np.zeros((self._shape.text_length, self._shape.text_dim), np.float32)
         for place, word in enumerate(text.split()[: self._shape.text_length]):
             seed = hashlib.sha256(f"{place}\0{word}".encode("utf-8", "replace")).digest()
-            words = np.random.Philox(key=int.from_bytes(seed[:16], "little")).random_raw(self._shape.text_dim)
+            low, high = (int.from_bytes(part, "little") for part in (seed[:8], seed[8:16]))
+            words = raw(low, high, 0, self._shape.text_dim)
             out[place] = (words >> np.uint64(40)).astype(np.float32) / 2**23 - 1
         return torch.from_numpy(out)
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear, silu
+
+from ...kernels.philox import NoiseKey, gaussian
 
 Weights = Mapping[str, Tensor]
 
@@ -36,7 +37,7 @@ def rollout(w: Weights, sizes: Sizes, controls: Sequence[Tensor], prompts: Seque
     made: list[Tensor] = []
     channels = w["read.weight"].shape[1]
     for frame in range(len(controls)):
-        x = noise(seed, frame, (sizes.rows * sizes.columns, channels))
+        x = torch.from_numpy(gaussian(NoiseKey(seed, 0, frame, 0), (sizes.rows * sizes.columns, channels)))
         for level, lower in pairwise(levels):
             stack = torch.stack([*made, x])
             velocity = whole(w, sizes, stack, level, controls[: frame + 1], prompts[: frame + 1])
@@ -105,14 +106,3 @@ def _unit(x: Tensor) -> Tensor:
 
 def _lin(w: Weights, name: str, x: Tensor) -> Tensor:
     return linear(x, w[name + ".weight"], w[name + ".bias"])
-
-
-def noise(seed: int, chunk: int, shape: tuple[int, ...]) -> Tensor:
-    """Box and Muller on Philox with key [seed | 0] and counter [0 | 0 | chunk | 1]."""
-    count = int(np.prod(shape))
-    half = (count + 1) // 2
-    words = np.random.Philox(key=seed, counter=(chunk << 128) + (1 << 192)).random_raw(2 * half)
-    uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    radius, angle = np.sqrt(-2 * np.log1p(-uniform[:half])), 2 * np.pi * uniform[half:]
-    values = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
-    return torch.from_numpy(values.astype(np.float32).reshape(shape))

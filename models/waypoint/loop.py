@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
-from ..shared.noise import NoiseKey, gaussian
 from .card import SIGMAS, WaypointSpec
 from .controls import control_vector
 

@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ...kernels.noise import gaussian
+from ...kernels.philox import NoiseKey
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
-from ..shared.noise import NoiseKey, gaussian
 from ..shared.slab_bytes import from_bytes, to_bytes
 from .card import BUTTONS, WaypointSpec
 from .loop import Committed, Decoded, DecodeRow, Denoised, PassRow, WaypointResult, WaypointRow
@@ -70,11 +71,12 @@ class WaypointRuntime:
     def encode_prompt(self, text: str) -> Tensor:
         """Every word a drawn vector: umt5-xl belongs to published weights, which cannot be loaded yet."""
         s = self._spec
-        out = np.zeros((s.prompt_length, s.prompt_width), np.float32)
-        for place, word in enumerate((text.split() or [""])[: s.prompt_length]):
-            seed = int.from_bytes(word.encode("utf-8", "replace")[:8].ljust(8, b"\0"), "little")
-            out[place] = gaussian(NoiseKey(seed, place, 0, 0), (s.prompt_width,))
-        return torch.from_numpy(out).to(self._device, self._dtype)
+        words = (text.split() or [""])[: s.prompt_length]
+        seeds = [int.from_bytes(word.encode("utf-8", "replace")[:8], "little") for word in words]
+        keys = [NoiseKey(seed, place, 0, 0) for place, seed in enumerate(seeds)]
+        out = torch.zeros(s.prompt_length, s.prompt_width, dtype=self._dtype, device=self._device)
+        out[: len(keys)] = gaussian(keys, (s.prompt_width,), self._device)
+        return out
 
     @torch.inference_mode()
     def warm_up_rows(self, kind: StepKind, count: int) -> list[tuple[WaypointRow, CacheView | None]]:
