@@ -17,7 +17,8 @@ async def write_movie(
     loaded: LoadedCard, prompt: str, held: Sequence[tuple[float, ...]], out: Path, seed: int, steps: int | None
 ) -> int:
     """Returns how many frames were written, at the card's own rate and size."""
-    frame, device = loaded.card.frame, ThreadDevice()
+    frame, clock = loaded.card.frame, SystemClock()
+    device = ThreadDevice(clock)
     count = 0
     try:
         with av.open(str(out), "w", format="mp4") as container:
@@ -28,7 +29,7 @@ async def write_movie(
                 frame.height * frame.scale,
                 "yuv420p",
             )
-            async for frames_FHWC in Rollout(loaded, device, SystemClock(), seed, steps).frames(prompt, held):
+            async for frames_FHWC in Rollout(loaded, device, clock, seed, steps).frames(prompt, held):
                 for rgb_HWC in frames_FHWC:
                     shown = VideoFrame.from_ndarray(rgb_HWC, format="rgb24").reformat(stream.width, stream.height)
                     shown.pts = None

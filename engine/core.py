@@ -57,7 +57,7 @@ class Engine:
         observers: tuple[Observer, ...] = (Finite(),),
     ) -> None:
         self._spec, self._clock = spec, clock
-        self._device = device or ThreadDevice()
+        self._device = device or ThreadDevice(clock)
         self._costs = Costs()
         self._served = {loaded.card.name: ServedCard.with_slots(loaded, spec.slots) for loaded in cards}
         self._lives: dict[str, Live] = {}

@@ -97,6 +97,12 @@ class ServedCard:
         following = self.profiles.get(steps, ())[done + 1 :]
         return costs.price(current, 1) + sum(costs.mean(key, 1) for key in following)
 
+    def then(self, steps: int, done: int, current: StepKey) -> StepKey | None:
+        """The step that should follow `current` on its thread, in the same chunk (`done` are over)."""
+        where = self.loaded.card.program.where
+        following = self.profiles.get(steps, ())[done + 1 :]
+        return next((key for key in following if where(key.kind) is where(current.kind)), None)
+
     def info(self) -> CardInfo:
         card, frame = self.loaded.card, self.loaded.card.frame
         return CardInfo(

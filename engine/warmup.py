@@ -18,7 +18,7 @@ from ..models.contract.loop import Ask, Outcome, StepKind, WorkPlan
 from . import api, prices
 from .caches.cacheio import ReadEntries
 from .device.dispatch import Job, Ran
-from .device.worker import Batch, Device
+from .device.worker import Batch, Device, run
 from .drive import drive_chunk
 from .scheduling.costs import StepKey
 from .scheduling.scheduler import Ticket
@@ -172,11 +172,9 @@ async def _price_cache_io(served: ServedCard, shared: Shared, device: Device) ->
 async def _price(shared: Shared, device: Device, key: StepKey, batch: Batch) -> None:
     """Run the batch once to make it warm, then to measure it where its price is not known yet."""
     rows = len(batch.rows)
-    await device.run(batch)
+    await run(device, batch)
     for _ in range(0 if shared.costs.measured(key, rows) else BATCHES):
-        started = shared.clock.now()
-        await device.run(batch)
-        shared.costs.observe(key, rows, shared.clock.now() - started)
+        shared.costs.observe(key, rows, (await run(device, batch)).seconds)
 
 
 async def _warm_encoder(served: ServedCard, shared: Shared, outcome: Outcome[Any], frames: int) -> None:

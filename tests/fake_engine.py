@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
-from worldroom.engine.device.worker import Batch, execute
+from worldroom.engine.device.worker import Batch, Ended, Measured, Revoke, execute
 from worldroom.engine.showing.encode import Encoded, H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
@@ -38,9 +39,11 @@ class BlankEncoder(H264Encoder):
 
 
 class FakeDevice:
-    """Runs batches on the loop; each takes `cost(batch)` virtual seconds, and what it does happens at its end.
+    """Runs batches on the loop, one after the other on each lane; each takes `cost(batch)` virtual seconds, and what it
+    does happens at its end.
 
-    `overlapped`: batches that began while one was on the other lane.
+    `overlapped`: batches that began while one was on the other lane. `revoked`: batches that were taken back.
+    `fail` may raise instead of the batch, `change` what it returned.
     """
 
     name = "fake"
@@ -49,8 +52,10 @@ class FakeDevice:
         self.cost = cost
         self.ran: list[tuple[StepKind, int]] = []
         self.at_work: set[Where] = set()
-        self.overlapped = 0
+        self.overlapped, self.revoked = 0, 0
         self.fail: Callable[[Batch], None] = lambda batch: None
+        self.change: Callable[[Batch, list[Any]], list[Any]] = lambda batch, results: results
+        self._turns: dict[Where, deque[asyncio.Task[None]]] = {where: deque() for where in Where}
 
     @property
     def busy(self) -> bool:
@@ -59,20 +64,43 @@ class FakeDevice:
     async def allocate(self, loaded: LoadedCard, slots: int) -> None:
         loaded.runtime.allocate(slots)
 
-    async def run(self, batch: Batch) -> list[Any]:
+    def start(self, batch: Batch, ended: Ended) -> Revoke:
+        turns = self._turns[batch.where]
+        task = asyncio.get_running_loop().create_task(self._run(batch, turns[-1] if turns else None, ended))
+        turns.append(task)
+        return lambda: self._revoke(batch, task)
+
+    async def close(self) -> None:
+        pass
+
+    async def _run(self, batch: Batch, before: "asyncio.Task[None] | None", ended: Ended) -> None:
+        if before is not None:
+            await asyncio.wait([before])
         assert batch.where not in self.at_work, "one batch at a time"
         self.overlapped += self.busy
         self.at_work.add(batch.where)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        outcome: Measured | Exception
         try:
             await asyncio.sleep(self.cost(batch))
             self.ran.append((batch.kind, len(batch.rows)))
             self.fail(batch)
-            return execute(batch)
-        finally:
-            self.at_work.discard(batch.where)
+            outcome = Measured(self.change(batch, execute(batch)), started, loop.time() - started)
+        except Exception as problem:
+            outcome = problem
+        self.at_work.discard(batch.where)
+        self._turns[batch.where].popleft()
+        loop.call_soon(ended, outcome)
 
-    async def close(self) -> None:
-        pass
+    def _revoke(self, batch: Batch, task: "asyncio.Task[None]") -> bool:
+        turns = self._turns[batch.where]
+        if task not in turns or turns[0] is task:
+            return False
+        turns.remove(task)
+        task.cancel()
+        self.revoked += 1
+        return True
 
 
 def toy(fps: int = 24, per_chunk: int = 1, decode: Where = Where.DEVICE) -> LoadedCard:

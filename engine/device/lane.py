@@ -1,11 +1,15 @@
 """One queue in front of one thread of the device: tickets wait here, the scheduler picks, batches run, one at a time.
 
+    queue -> choose -> [ stands ready, can be taken back ] -> [ runs ] -> results go to their rows -> queue
+
 Between two batches every waiting chunk gets the chance to hand in its next step, so sessions interleave step by step.
+What stands ready begins without a hand-over; it is decided anew with everything that changes until it begins.
 """
 
 import asyncio
 import contextlib
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +19,10 @@ from ...models.contract.cache import CacheView
 from ...models.contract.loaded import LoadedCard
 from ..drive import Scope, Superseded
 from ..scheduling.costs import Costs
+from ..scheduling.following import may_follow
 from ..scheduling.scheduler import Rules, Run, Ticket, choose
 from .observers import Observer, Seen
-from .worker import Batch, Device, RowFault
+from .worker import Batch, Device, Measured, Revoke, RowFault
 
 PATIENCE = 0.6
 PATIENCE_PRICES = 10
@@ -50,6 +55,21 @@ class _Waiting:
     answer: "asyncio.Future[Ran]"
 
 
+@dataclass(slots=True)
+class _Flight:
+    """A batch that was handed to the device; `since`: when it was, or when the one before it ended."""
+
+    batch: tuple[_Waiting, ...]
+    work: Batch
+    price: float
+    since: float
+    revoke: Revoke = lambda: False
+
+    @property
+    def tickets(self) -> tuple[Ticket, ...]:
+        return tuple(waiting.ticket for waiting in self.batch)
+
+
 class Lane:
     """`reserved` tells when the next interactive chunk will need this thread (infinity: not known)."""
 
@@ -65,22 +85,25 @@ class Lane:
         self._device, self._costs, self._clock, self._rules = device, costs, clock, rules
         self._reserved, self._observers = reserved, observers
         self._queue: dict[int, _Waiting] = {}
+        self._flights: deque[_Flight] = deque()
         self._changed = asyncio.Event()
-        self._since, self._patience = math.inf, 0.0
 
     @property
     def busy(self) -> tuple[float, float]:
         """Seconds it has worked on its batch, and beyond how many it hangs."""
-        return max(0.0, self._clock.now() - self._since), self._patience
+        if not self._flights:
+            return 0.0, 0.0
+        flight = self._flights[0]
+        return max(0.0, self._clock.now() - flight.since), max(PATIENCE, PATIENCE_PRICES * flight.price)
 
     @property
     def idle(self) -> bool:
         """Nothing runs and nothing waits."""
-        return not self._queue and self._since == math.inf
+        return not self._queue and not self._flights
 
     @property
     def depth(self) -> int:
-        return len(self._queue)
+        return len(self._queue) + sum(len(flight.batch) for flight in self._staged)
 
     async def submit(self, ticket: Ticket, job: Job) -> Ran:
         """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
@@ -91,6 +114,8 @@ class Lane:
 
     def withdraw(self) -> None:
         """Take back the steps of cancelled scopes that have not started: they are at a boundary."""
+        if any(waiting.job.scope.cancelled for flight in self._staged for waiting in flight.batch):
+            self._unstage()
         for number in [n for n, waiting in self._queue.items() if waiting.job.scope.cancelled]:
             answer = self._queue.pop(number).answer
             if not answer.done():
@@ -105,43 +130,78 @@ class Lane:
         """Serve the queue until cancelled."""
         while True:
             self._changed.clear()
-            now = self._clock.now()
-            tickets = [waiting.ticket for waiting in self._queue.values()]
-            match choose(tickets, now, self._costs, self._reserved(), self._rules):
-                case Run(chosen):
-                    await self._execute([self._queue.pop(ticket.number) for ticket in chosen])
-                    await asyncio.sleep(0)
-                case wait:
-                    await self._sleep(wait.until - now)
+            await self._sleep(self._decide())
 
-    async def _execute(self, batch: list[_Waiting]) -> None:
+    @property
+    def _staged(self) -> list[_Flight]:
+        return [*self._flights][1:]
+
+    def _decide(self) -> float:
+        """Hand over what should run next, if it may be; seconds after which to look again though nothing changes."""
+        now = self._clock.now()
+        free = now if not self._flights else max(now, self._flights[0].since + self._flights[0].price)
+        tickets = [waiting.ticket for waiting in self._queue.values()]
+        tickets += [ticket for flight in self._staged for ticket in flight.tickets]
+        match choose(tickets, free, self._costs, self._reserved(), self._rules):
+            case Run(chosen):
+                if self._hand_over(chosen) and len(self._flights) == 1 and self._queue:
+                    return 0.0  # something else may stand ready behind it
+                return free - now if free > now else math.inf
+            case wait:
+                self._unstage()
+                return wait.until - now
+
+    def _hand_over(self, chosen: tuple[Ticket, ...]) -> bool:
+        """To the device, or behind the batch that runs: unless it stands there already, or waiting is better."""
+        if any(flight.tickets == chosen for flight in self._staged) or not self._unstage():
+            return False
+        if self._flights and not may_follow(chosen, self._flights[0].tickets, self._costs, self._rules):
+            return False
+        batch = tuple(self._queue.pop(ticket.number) for ticket in chosen)
         first = batch[0]
-        rows = tuple(waiting.job.row for waiting in batch)
-        views = tuple(waiting.job.view for waiting in batch)
+        rows, views = tuple(waiting.job.row for waiting in batch), tuple(waiting.job.view for waiting in batch)
         work = Batch(first.job.loaded, first.ticket.key.kind, rows, views)
-        self._since = started = self._clock.now()
-        self._patience = max(PATIENCE, PATIENCE_PRICES * self._costs.price_or(first.ticket.key, len(batch), math.inf))
+        price = self._costs.price_or(first.ticket.key, len(batch), math.inf)
+        flight = _Flight(batch, work, price, self._clock.now())
+        self._flights.append(flight)
+        flight.revoke = self._device.start(work, self._landed)
+        return True
+
+    def _unstage(self) -> bool:
+        """Take back what stands ready; False when the device has begun it in this moment."""
+        while self._staged:
+            if not self._flights[-1].revoke():
+                return False
+            self._queue.update((waiting.ticket.number, waiting) for waiting in self._flights.pop().batch)
+        return True
+
+    def _landed(self, outcome: Measured | Exception) -> None:
+        """A batch has ended: its rows hear of it and may hand in their next steps before the next decision."""
+        flight = self._flights.popleft()
+        if self._flights:
+            self._flights[0].since = self._clock.now()
         try:
-            results = await self._device.run(work)
+            if isinstance(outcome, Exception):
+                raise outcome
+            self._answer(flight, outcome)
         except Exception as problem:
-            for waiting in batch:
+            for waiting in flight.batch:
                 if not waiting.answer.done():
                     waiting.answer.set_exception(problem)
-            return
-        finally:
-            self._since = math.inf
-        seconds = self._clock.now() - started
-        tickets = tuple(waiting.ticket for waiting in batch)
-        seen = Seen(first.ticket.key, tickets, results, started, seconds, work.where)
+        asyncio.get_running_loop().call_soon(self._changed.set)
+
+    def _answer(self, flight: _Flight, done: Measured) -> None:
+        tickets, results = flight.tickets, done.results
+        seen = Seen(tickets[0].key, tickets, results, done.started, done.seconds, flight.work.where)
         for observer in self._observers:
             observer.see(seen)
-        for waiting, result in zip(batch, results, strict=True):
+        for waiting, result in zip(flight.batch, results, strict=True):
             if waiting.answer.done():
                 continue
             if isinstance(result, RowFault):
                 waiting.answer.set_exception(result.problem)
             else:
-                waiting.answer.set_result(Ran(result, started, seconds))
+                waiting.answer.set_result(Ran(result, done.started, done.seconds))
 
     async def _sleep(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -1,6 +1,7 @@
 """The device: one thread that executes batches for all cards. Knows no sessions and no deadlines.
 
-`Device` is what the dispatcher needs; tests hand in a fake one that takes virtual time. The only module of the engine
+`Device` is what the dispatcher needs; tests hand in a fake one that takes virtual time. A batch may be handed over
+while another runs: it begins the moment that one ends, and can be taken back until then. The only module of the engine
 that knows a tensor library, and only to keep it on one thread where a card has loaded it.
 """
 
@@ -9,15 +10,14 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from ...clock import Clock
 from ...models.contract.cache import CacheView
 from ...models.contract.loaded import LoadedCard
 from ...models.contract.loop import StepKind
 from ...models.contract.program import Where
 from ..caches.cacheio import transfer
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +75,55 @@ def _alone(batch: Batch, index: int) -> Any:
         return RowFault(problem)
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a batch returned, when it began on its thread and how many seconds it took there."""
+
+    results: list[Any]
+    started: float
+    seconds: float
+
+
+Ended = Callable[[Measured | Exception], None]
+Revoke = Callable[[], bool]
+
+
 class Device(Protocol):
-    """What runs batches: one at a time, and one at a time of those whose place is beside it. Exceptions of a batch come
-    out of `run`.
-    """
+    """What runs batches: one after the other, and beside them those whose place is beside."""
 
     @property
     def name(self) -> str: ...
 
     async def allocate(self, loaded: LoadedCard, slots: int) -> None: ...
 
-    async def run(self, batch: Batch) -> list[Any]: ...
+    def start(self, batch: Batch, ended: Ended) -> Revoke:
+        """Run the batch when those before it are done; `ended` is called on the event loop. What comes back takes it
+        back: True when it had not begun, then it never runs and `ended` is never called.
+        """
+        ...
 
     async def close(self) -> None: ...
+
+
+async def run(device: Device, batch: Batch) -> Measured:
+    """Start a batch and wait for it; raises what it raised."""
+    done: asyncio.Future[Measured] = asyncio.get_running_loop().create_future()
+
+    def ended(outcome: Measured | Exception) -> None:
+        if isinstance(outcome, Measured):
+            done.set_result(outcome)
+        else:
+            done.set_exception(outcome)
+
+    device.start(batch, ended)
+    return await done
 
 
 class ThreadDevice:
     """This machine's CPU on one thread of its own, and one beside it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="device", initializer=_on_one_thread)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="beside", initializer=_on_one_thread)
 
@@ -102,18 +132,25 @@ class ThreadDevice:
         return "cpu"
 
     async def allocate(self, loaded: LoadedCard, slots: int) -> None:
-        await self._call(self._thread, lambda: loaded.runtime.allocate(slots))
+        await asyncio.get_running_loop().run_in_executor(self._thread, loaded.runtime.allocate, slots)
 
-    async def run(self, batch: Batch) -> list[Any]:
+    def start(self, batch: Batch, ended: Ended) -> Revoke:
         thread = self._beside if batch.where is Where.BESIDE else self._thread
-        return await self._call(thread, lambda: execute(batch))
+        loop = asyncio.get_running_loop()
+        work = thread.submit(self._measured, batch)
+        work.add_done_callback(lambda work: work.cancelled() or loop.call_soon_threadsafe(ended, work.result()))
+        return work.cancel
+
+    def _measured(self, batch: Batch) -> Measured | Exception:
+        started = self._clock.now()
+        try:
+            return Measured(execute(batch), started, self._clock.now() - started)
+        except Exception as problem:
+            return problem
 
     async def close(self) -> None:
         for thread in (self._beside, self._thread):
             await asyncio.get_running_loop().run_in_executor(None, thread.shutdown)
-
-    async def _call(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(thread, work)
 
 
 def _on_one_thread() -> None:

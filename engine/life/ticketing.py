@@ -34,6 +34,7 @@ class Ticketing:
             latest_start=chunk.latest_start,
             deadline=chunk.deadline - self._lead(),
             remaining=served.remaining(shared.costs, self._world.steps, len(chunk.steps), key),
+            then=served.then(self._world.steps, len(chunk.steps), key),
         )
         ran = await shared.dispatcher.submit(ticket, Job(served.loaded, plan.row, view, chunk.scope))
         chunk.stepped(key, ran, ticket.queued)

@@ -44,8 +44,15 @@ def yields(leader: Ticket, others: Sequence[Ticket], now: float, costs: Costs, r
 
 
 def all_in_time(members: Sequence[Ticket], now: float, costs: Costs) -> bool:
-    """Whether a batch of these meets every member's deadline, counting what each has to do after it."""
+    """Whether a batch of these meets every member's deadline, counting what each has to do after it.
+
+    Background work has none.
+    """
     key = members[0].key
     finish = now + costs.price(key, len(members))
     alone = costs.price(key, 1)
-    return all(finish + max(0.0, member.remaining - alone) <= member.deadline for member in members)
+    return all(
+        finish + max(0.0, member.remaining - alone) <= member.deadline
+        for member in members
+        if member.latency_class is not LatencyClass.BACKGROUND
+    )

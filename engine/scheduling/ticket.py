@@ -11,6 +11,7 @@ class Ticket:
     """One step that waits for the device: its loop has said it is next, so it is ready.
 
     `latest_start` is when its chunk had to begin to meet `deadline`; `remaining` prices this step and what follows it.
+    `then`: the step its chunk is expected to bring to the same thread afterwards.
     """
 
     number: int
@@ -21,6 +22,7 @@ class Ticket:
     latest_start: float
     deadline: float
     remaining: float
+    then: StepKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -380,17 +381,14 @@ def test_frames_that_are_not_what_the_card_promises_are_a_fault() -> None:
         driver = Person(engine, "a")
         await driver.open()
         await asyncio.sleep(0.5)
-        decode, run_batch = StepKind.DECODE, device.run
 
-        async def not_a_picture(batch: Batch) -> list[object]:
-            results = await run_batch(batch)
-            if batch.kind is decode:
+        def not_a_picture(batch: Batch, results: list[Any]) -> list[Any]:
+            if batch.kind is StepKind.DECODE:
                 wrong = np.full(results[0].frames_FHWC.shape, 0.5, np.float32)
                 results = [type(results[0])(wrong)]
             return results
 
-        device.run = not_a_picture  # type: ignore[method-assign]
-        engine._dispatcher._device._device = device
+        device.change = not_a_picture
         await asyncio.sleep(0.5)
         assert [fault.code for fault in driver.faults] == ["bad_frames", "bad_frames"]
         assert driver.faults[0].detail == "frames are float32 (all finite: True), the card promises uint8"

@@ -4,10 +4,11 @@ import asyncio
 from dataclasses import replace
 
 import numpy as np
-from worldroom.clock import LoopClock
+from worldroom.clock import LoopClock, SystemClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
 from worldroom.engine.device.worker import Batch, ThreadDevice, execute
+from worldroom.engine.device.worker import run as run_batch
 from worldroom.engine.showing.playout import ABSORBED
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
@@ -99,7 +100,7 @@ def test_a_cancelled_chunk_leaves_the_lane_beside_and_both_lanes_run_dry() -> No
 async def test_drive_computes_the_same_bits_on_two_threads_at_once() -> None:
     loaded = drive()
     loaded = replace(loaded, card=replace(loaded.card, program=realtime(Where.BESIDE)))
-    device = ThreadDevice()
+    device = ThreadDevice(SystemClock())
     await device.allocate(loaded, 1)
 
     def batch(kind: StepKind) -> Batch:
@@ -109,9 +110,9 @@ async def test_drive_computes_the_same_bits_on_two_threads_at_once() -> None:
     denoise, decode = batch(StepKind.DENOISE), batch(StepKind.DECODE)
     x0, frame = execute(denoise)[0].x0_NC, execute(decode)[0].frame_HWC
     for _ in range(5):
-        denoised, decoded = await asyncio.gather(device.run(denoise), device.run(decode))
-        assert np.array_equal(denoised[0].x0_NC, x0)
-        assert np.array_equal(decoded[0].frame_HWC, frame)
+        denoised, decoded = await asyncio.gather(run_batch(device, denoise), run_batch(device, decode))
+        assert np.array_equal(denoised.results[0].x0_NC, x0)
+        assert np.array_equal(decoded.results[0].frame_HWC, frame)
     await device.close()
 
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from worldroom.engine import api
 from worldroom.engine.life.past import Past
-from worldroom.engine.process.held import Held
 from worldroom.engine.process import aside
+from worldroom.engine.process.held import Held
 
 TIMINGS = api.Timings(0, 0, 0, 0)
 

@@ -8,8 +8,8 @@ from typing import cast
 
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.process.child import Child
 from worldroom.engine.process import link
+from worldroom.engine.process.child import Child
 from worldroom.engine.process.remote import RemoteEngine, Serving
 from worldroom.engine.process.workers import Workers
 from worldroom.engine.spec import EngineSpec
