@@ -9,18 +9,17 @@ Pure: counts frames, never seconds of a clock. Survives reconnects because it be
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from ..engine.api import PromptShare
 from .messages import Transition
-from .worlds import PromptsRecord, VersionRecord
 
 KEPT_VERSIONS = 64
 MOST_SHARES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class PromptVersion:
+class PromptVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One prompt of a session. `key` None = its embedding is not there yet; `frames` is the length of its blend."""
 
     number: int
@@ -28,6 +27,14 @@ class PromptVersion:
     transition: Transition
     frames: int
     key: str | None = None
+
+
+class PromptsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The prompt memory: versions that took effect, oldest first, and the mix that the last one began from."""
+
+    versions: tuple[PromptVersion, ...]
+    start: dict[str, float]
+    played: int
 
 
 class PromptMemory:
@@ -74,7 +81,7 @@ class PromptMemory:
         self._start = self._weights(self._played)
         self._played = 0
         self._rebuild = self._rebuild or version.transition is Transition.RECACHE
-        version = replace(version, key=key)
+        version = msgspec.structs.replace(version, key=key)
         self._versions.append(version)
         return version
 
@@ -84,16 +91,11 @@ class PromptMemory:
 
     def record(self) -> PromptsRecord:
         """Everything but what waits for its embedding and rebuilds to come."""
-        kept = [
-            VersionRecord(version.number, version.text, version.transition, version.frames, version.key)
-            for version in self._versions
-            if version.key is not None
-        ]
-        return PromptsRecord(tuple(kept), dict(self._start), self._played)
+        return PromptsRecord(self.versions(), dict(self._start), self._played)
 
     def restore(self, record: PromptsRecord) -> None:
         """Be what was recorded; for a memory that was never asked."""
-        self._versions.extend(PromptVersion(v.number, v.text, v.transition, v.frames, v.key) for v in record.versions)
+        self._versions.extend(record.versions)
         self._last, self._start, self._played = self.number, dict(record.start), record.played
 
     def settle(self) -> None:

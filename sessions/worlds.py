@@ -15,26 +15,10 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from ..engine.api import Event, Opened, Refused
-from .messages import Transition
+from .prompts import PromptsRecord
 
 PREFIX = "worldroom:aside:"
 WORLD_BYTES_MAX = 64 << 20
-
-
-class VersionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    number: int
-    text: str
-    transition: Transition
-    frames: int
-    key: str
-
-
-class PromptsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The prompt memory: versions that took effect, oldest first, and the mix that the last one began from."""
-
-    versions: tuple[VersionRecord, ...]
-    start: dict[str, float]
-    played: int
 
 
 class PlaceRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,5 +1,6 @@
 """Prompt memory: versions, cuts and blends counted in frames."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from worldroom.sessions.messages import Transition
@@ -102,6 +103,16 @@ def test_weights_sum_to_one_and_shares_stay_few(asks: list[tuple[str, float, int
             shares = memory.take(2)
             assert abs(sum(share.weight for share in shares) - 1.0) < 1e-9
             assert len(shares) <= MOST_SHARES
+
+
+def test_what_is_put_aside_of_a_memory_that_waits_for_nothing_more() -> None:
+    memory = PromptMemory()
+    turned(memory, "day", CUT, 0)
+    memory.ask("night", CUT, 0)
+    assert msgspec.json.encode(memory.record()) == (
+        b'{"versions":[{"number":1,"text":"day","transition":"cut","frames":0,"key":"key of day"}],'
+        b'"start":{},"played":0}'
+    )
 
 
 def test_a_recorded_memory_goes_on_in_the_middle_of_a_blend() -> None:
