@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from . import attention_kernel
-from .door import FLOATS, expect, expect_floats, expect_shape
+from .door import expect, expect_dtype, expect_floats, expect_shape
 from .launch import Backend, Choice, choice, runs_triton
 
 FP8 = torch.float8_e4m3fn
@@ -130,7 +130,7 @@ def _check(q: Tensor, past: Past | None, own: tuple[Tensor, Tensor] | None) -> N
         groups = own[0].shape[2] if own[0].ndim == 4 else 1
         for name, tensor in (("own keys", own[0]), ("own values", own[1])):
             expect_shape(name, tensor, (rows, own[0].shape[1], groups, width))
-            expect(tensor.dtype == q.dtype, f"{name} are {tensor.dtype}, q is {q.dtype}")
+            expect_dtype(name, tensor.dtype, q.dtype)
         expect_floats(("q", q), ("own keys", own[0]), ("own values", own[1]))
     if past is not None:
         _check_past(q, past, groups if own is not None else None)
@@ -144,21 +144,20 @@ def _check_past(q: Tensor, past: Past, groups: int | None) -> None:
     expect_shape("slab", slab, (None, 2, None, groups, width))
     expect(slab.stride(4) == 1 or width == 1, f"slab has strides {slab.stride()}, the last not 1")
     small = slab.dtype in (torch.int8, FP8)
-    expect(small or slab.dtype in FLOATS, f"slab is {slab.dtype}, wanted int8, {FP8} or one of {FLOATS}")
-    expect(small or slab.dtype == q.dtype, f"slab is {slab.dtype}, q is {q.dtype}")
+    expect_dtype("slab", slab.dtype, torch.int8, FP8, q.dtype)
     expect(small == (past.scales_E2SG is not None), f"a {slab.dtype} slab {'needs' if small else 'takes no'} scales")
     if past.scales_E2SG is not None:
         expect_shape("scales", past.scales_E2SG, tuple(slab.shape[:4]))
-        expect(past.scales_E2SG.dtype is torch.float32, f"scales are {past.scales_E2SG.dtype}, wanted torch.float32")
+        expect_dtype("scales", past.scales_E2SG.dtype, torch.float32)
     expect_shape("entries", past.entries_BE, (rows, None))
     expect_shape("lengths", past.lengths_BE, (rows, past.entries_BE.shape[1]))
     for name, table in (("entries", past.entries_BE), ("lengths", past.lengths_BE)):
-        expect(table.dtype is torch.int32, f"{name} are {table.dtype}, wanted torch.int32")
+        expect_dtype(name, table.dtype, torch.int32)
     if past.turn is not None:
         places = past.entries_BE.shape[1] * slab.shape[2]
         for name, tensor in zip(("cos", "sin"), past.turn, strict=True):
             expect_shape(name, tensor, (places, width // 2))
-            expect(tensor.dtype is torch.float32, f"{name} is {tensor.dtype}, wanted torch.float32")
+            expect_dtype(name, tensor.dtype, torch.float32)
     if slab.device.type == "cpu":  # elsewhere reading the table would wait for the device
         last = int(past.lengths_BE.max()) if past.lengths_BE.numel() else 0
         expect(last <= slab.shape[2], f"a length is {last}, an entry has {slab.shape[2]} tokens")

@@ -18,6 +18,12 @@ def expect(holds: bool, message: str) -> None:
         raise BadInput(message)
 
 
+def expect_dtype(name: str, dtype: torch.dtype, *wanted: torch.dtype) -> None:
+    """Raise BadInput unless `dtype` is one of `wanted`."""
+    if dtype not in wanted:
+        raise BadInput(f"{name} is {dtype}, wanted {' or '.join(map(str, wanted))}")
+
+
 def expect_shape(name: str, tensor: Tensor, shape: tuple[int | None, ...]) -> None:
     """`None` in `shape` is any size."""
     fits = tensor.ndim == len(shape) and all(
@@ -31,8 +37,7 @@ def expect_floats(*tensors: tuple[str, Tensor]) -> None:
     """Float32, bfloat16 or float16, last axis contiguous, all on one device."""
     device = tensors[0][1].device
     for name, tensor in tensors:
-        if tensor.dtype not in FLOATS:
-            raise BadInput(f"{name} is {tensor.dtype}, wanted one of {', '.join(map(str, FLOATS))}")
+        expect_dtype(name, tensor.dtype, *FLOATS)
         if tensor.device != device:
             raise BadInput(f"{name} is on {tensor.device}, {tensors[0][0]} on {device}")
         strides = tensor.stride()

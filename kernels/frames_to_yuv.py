@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .door import FLOATS, expect, expect_shape
+from .door import FLOATS, expect, expect_dtype, expect_shape
 from .launch import Backend, Build, Choice, choice, jit, runs_triton, tl
 
 _LARGEST = 2**31 - 1
@@ -45,7 +45,7 @@ def frames_to_yuv(
 ) -> Tensor:
     """Bytes [T, 3 * H' * W' / 2], H' = scale * H. Floats are in -1..1 and clamped, uint8 in 0..255. Raises BadInput."""
     expect_shape("frames", rgb_T3HW, (None, 3, None, None))
-    expect(rgb_T3HW.dtype in (*FLOATS, torch.uint8), f"frames are {rgb_T3HW.dtype}, wanted uint8 or floats")
+    expect_dtype("frames", rgb_T3HW.dtype, torch.uint8, *FLOATS)
     height, width = (scale * size for size in rgb_T3HW.shape[2:])
     expect(scale >= 1, f"scale {scale} is below 1")
     expect(height % 2 == 0 and width % 2 == 0, f"{width} x {height} is odd: four pixels share a chroma sample")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .door import FLOATS, expect, expect_shape
+from .door import FLOATS, expect, expect_dtype, expect_shape
 from .launch import WIDE, Backend, Build, Choice, choice, jit, runs_triton, tl
 
 TILE = 32
@@ -27,10 +27,10 @@ def invariant_matmul(a_MK: Tensor, b_KN: Tensor, out_dtype: torch.dtype, *, back
     """[M, N] in `out_dtype`, summed in float32. Any strides. Raises BadInput."""
     expect_shape("a", a_MK, (None, None))
     expect_shape("b", b_KN, (a_MK.shape[1], None))
-    for name, tensor in (("a", a_MK), ("b", b_KN)):
-        expect(tensor.dtype in FLOATS and tensor.dtype == a_MK.dtype, f"{name} is {tensor.dtype}, a is {a_MK.dtype}")
+    expect_dtype("a", a_MK.dtype, *FLOATS)
+    expect_dtype("b", b_KN.dtype, a_MK.dtype)
     expect(b_KN.device == a_MK.device, f"b is on {b_KN.device}, a on {a_MK.device}")
-    expect(out_dtype in FLOATS, f"out_dtype is {out_dtype}, wanted one of {', '.join(map(str, FLOATS))}")
+    expect_dtype("out_dtype", out_dtype, *FLOATS)
     if runs_triton(backend, choose(a_MK), a_MK.device):
         return _launched(a_MK, b_KN, out_dtype)
     return _reference(a_MK, b_KN, out_dtype)

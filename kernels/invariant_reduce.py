@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .door import FLOATS, expect, expect_floats
+from .door import FLOATS, expect, expect_dtype, expect_floats
 from .launch import Backend, Build, Choice, choice, jit, runs_triton, tl
 
 LANES = 256
@@ -38,7 +38,7 @@ def invariant_reduce(
     """[..., N] to [...] in `out_dtype`. Raises BadInput; a mean of nothing too."""
     expect(x_RN.ndim > 0, "x has no axis to reduce")
     expect_floats(("x", x_RN))
-    expect(out_dtype in FLOATS, f"out_dtype is {out_dtype}, wanted one of {', '.join(map(str, FLOATS))}")
+    expect_dtype("out_dtype", out_dtype, *FLOATS)
     expect(reduction is Reduction.SUM or x_RN.shape[-1] > 0, "the mean of 0 values")
     if runs_triton(backend, choose(x_RN), x_RN.device):
         return _launched(x_RN, reduction, out_dtype)

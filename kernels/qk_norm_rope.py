@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from .chunk_attention import turned
-from .door import expect, expect_floats, expect_shape
+from .door import expect, expect_dtype, expect_floats, expect_shape
 from .launch import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
 
 WIDEST = 8192
@@ -192,20 +192,20 @@ def _check(q: Tensor, k: Tensor, v: Tensor, turn: tuple[Tensor, Tensor], norms: 
     expect_floats(("q", q), ("k", k), ("v", v), ("cos", turn[0]), ("sin", turn[1]), *given)
     for name, tensor in (("k", k), ("v", v)):
         expect_shape(name, tensor, tuple(q.shape))
-        expect(tensor.dtype == q.dtype, f"{name} is {tensor.dtype}, q is {q.dtype}")
+        expect_dtype(name, tensor.dtype, q.dtype)
     for name, tensor in zip(("cos", "sin"), turn, strict=True):
         expect_shape(name, tensor, (rows, tokens, width // 2))
-        expect(tensor.dtype is torch.float32, f"{name} is {tensor.dtype}, wanted torch.float32")
+        expect_dtype(name, tensor.dtype, torch.float32)
     for name, weight in given:
         expect_shape(name, weight, (heads, width))
     if staged is not None:
         slab = staged.slab_E2SHD
         expect_shape("slab", slab, (None, 2, None, heads, width))
-        expect(slab.dtype == q.dtype, f"slab is {slab.dtype}, q is {q.dtype}")
+        expect_dtype("slab", slab.dtype, q.dtype)
         expect(slab.stride(4) == 1 or width == 1, f"slab has strides {slab.stride()}, the last not 1")
         expect(tokens <= slab.shape[2], f"{tokens} tokens do not fit an entry of {slab.shape[2]}")
         expect_shape("entries", staged.entries_B, (rows,))
-        expect(staged.entries_B.dtype is torch.int32, f"entries are {staged.entries_B.dtype}, wanted torch.int32")
+        expect_dtype("entries", staged.entries_B.dtype, torch.int32)
 
 
 def builds() -> list[Build]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from . import noise
-from .door import expect, expect_shape
+from .door import expect, expect_dtype, expect_shape
 from .launch import Backend, Build, Choice, choice, jit, runs_triton, tl
 from .philox import NoiseKey, blocks_of
 
@@ -49,7 +49,7 @@ def sampler_step(x: Tensor, velocity: Tensor, steps: Sequence[Step], *, backend:
     expect(x.ndim > 1 and x.shape[0] == len(steps), f"x is {list(x.shape)} for {len(steps)} steps")
     expect_shape("velocity", velocity, tuple(x.shape))
     for name, tensor in (("x", x), ("velocity", velocity)):
-        expect(tensor.dtype is torch.float32, f"{name} is {tensor.dtype}, wanted torch.float32")
+        expect_dtype(name, tensor.dtype, torch.float32)
         expect(tensor.device == x.device, f"{name} is on {tensor.device}, x on {x.device}")
     keys = [step.key for step in steps if step.key is not None]
     if keys:

@@ -92,5 +92,5 @@ def test_refuses_what_does_not_fit_with_the_numbers() -> None:
         frames_to_yuv(torch.zeros(1, 4, 2, 2))
     with pytest.raises(BadInput, match="scale 0 is below 1"):
         frames_to_yuv(torch.zeros(1, 3, 2, 2), scale=0)
-    with pytest.raises(BadInput, match=r"frames are torch\.int32"):
+    with pytest.raises(BadInput, match=r"frames is torch\.int32"):
         frames_to_yuv(torch.zeros(1, 3, 2, 2, dtype=torch.int32))

@@ -104,7 +104,7 @@ def test_refuses_what_does_not_fit_with_the_numbers() -> None:
     slab, entries = torch.zeros(3, 2, 3, 1, 2), torch.zeros(2, dtype=torch.int32)
     with pytest.raises(BadInput, match="4 tokens do not fit an entry of 3"):
         qk_norm_rope(q, q, q, turn, Norms(), Staged(slab, entries, True))
-    with pytest.raises(BadInput, match=r"entries are torch\.int64"):
+    with pytest.raises(BadInput, match=r"entries is torch\.int64, wanted torch\.int32"):
         qk_norm_rope(
             q[:, :3], q[:, :3], q[:, :3], (turn[0][:, :3], turn[1][:, :3]), Norms(), Staged(slab, entries.long(), True)
         )
