@@ -73,29 +73,22 @@ async def measure(card: str, workers: int, most: int, seconds: float) -> Capacit
     from ..engine.process.workers import Workers
     from ..engine.spec import EngineSpec
     from ..models.toy.card import ToySpec
-    from ..sessions.journal import Journal
-    from ..sessions.rooms import Rooms, RoomsSpec
-    from .stage import Viewer, seats
+    from ..sessions.rooms import RoomsSpec
+    from .stage import Viewer, seats, staged
 
     clock = SystemClock()
     serving = Serving((card,), None, ToySpec(), EngineSpec(slots=most))
     door = Workers(tuple(RemoteEngine(serving, clock) for _ in range(workers)))
-    await door.start()
-    journal = Journal(clock)
-    rooms = Rooms(door, journal, clock, RoomsSpec(card=card))
     rows: list[CapacityRow] = []
-    refused, fps = "", door.cards()[0].fps
-    try:
-        async for seat in seats(rooms, most):
+    refused = ""
+    async with staged(door, clock, RoomsSpec(card=card)) as stage:
+        fps = door.cards()[0].fps
+        async for seat in seats(stage.rooms, most):
             if isinstance(seat, Viewer):
                 await asyncio.sleep(SETTLE_S)
                 rows.append(await _row(door, fps, seconds))
             else:
                 refused = seat.detail
-    finally:
-        await rooms.close()
-        await door.close()
-        await journal.close()
     held = max((row.sessions for row in rows if row.within == row.sessions), default=0)
     return CapacityReport(card, workers, fps, seconds, held, refused, tuple(rows))
 

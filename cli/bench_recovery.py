@@ -23,6 +23,7 @@ from .output import JsonFlag, print_object, report_table
 
 if TYPE_CHECKING:
     from ..engine.process.remote import RemoteEngine
+    from ..sessions.journal import Journal
     from .stage import Viewer
 
 PATIENCE_S = 60.0
@@ -78,61 +79,53 @@ async def measure(card: str, sessions: int, kills: int, play: float, background:
     from ..engine.process.remote import RemoteEngine, Serving
     from ..engine.spec import EngineSpec
     from ..models.toy.card import ToySpec
-    from ..sessions.events import ChunkDone
-    from ..sessions.journal import Journal
-    from ..sessions.rooms import Rooms, RoomsSpec
-    from .stage import Viewer, seats
+    from ..sessions.rooms import RoomsSpec
+    from .stage import Viewer, seats, staged
 
     clock = SystemClock()
-    folder = tempfile.TemporaryDirectory(prefix="worldroom-prices-")
-    serving = Serving(
-        (card,),
-        None,
-        ToySpec(),
-        EngineSpec(slots=sessions),
-        prices=Path(folder.name),
-        spare_after=0.5 if spare else None,
-    )
-    door = RemoteEngine(serving, clock)
-    await door.start()
-    journal = Journal(clock)
     latency_class = LatencyClass.BACKGROUND if background else LatencyClass.INTERACTIVE
-    rooms = Rooms(door, journal, clock, RoomsSpec(card=card, latency_class=latency_class))
-    try:
-        viewers = [viewer async for viewer in seats(rooms, sessions) if isinstance(viewer, Viewer)]
-        if not viewers:
-            raise fail("not a single session was admitted")
-        dead, warm, next_frame = [], [], []
-        for _ in range(kills):
+    with tempfile.TemporaryDirectory(prefix="worldroom-prices-") as folder:
+        engine, spare_after = EngineSpec(slots=sessions), 0.5 if spare else None
+        serving = Serving((card,), None, ToySpec(), engine, prices=Path(folder), spare_after=spare_after)
+        door = RemoteEngine(serving, clock)
+        async with staged(door, clock, RoomsSpec(card=card, latency_class=latency_class)) as stage:
+            viewers = [viewer async for viewer in seats(stage.rooms, sessions) if isinstance(viewer, Viewer)]
+            if not viewers:
+                raise fail("not a single session was admitted")
+            dead, warm, next_frame = [], [], []
+            for _ in range(kills):
+                await asyncio.sleep(play)
+                found, ready, frames = await _kill(door, viewers)
+                dead.append(found)
+                warm.append(ready)
+                next_frame += frames
             await asyncio.sleep(play)
-            found, ready, frames = await _kill(door, viewers)
-            dead.append(found)
-            warm.append(ready)
-            next_frame += frames
-        await asyncio.sleep(play)
-        done = [
-            [event.chunk for event in journal.buffered(viewer.session) if isinstance(event, ChunkDone)]
-            for viewer in viewers
-        ]
-        return RecoveryReport(
-            card=card,
-            sessions=len(viewers),
-            kills=kills,
-            spare=spare,
-            found_dead_ms=spread([seconds * 1e3 for seconds in dead]),
-            warm_ms=spread([seconds * 1e3 for seconds in warm]),
-            next_frame_ms=spread([seconds * 1e3 for seconds in next_frame]),
-            chunks_journaled=sum(len(chunks) for chunks in done),
-            chunks_lost=sum(len(set(range(max(chunks) + 1)) - set(chunks)) for chunks in done),
-            doubled=sum(len(chunks) - len(set(chunks)) for chunks in done),
-            events_dropped=journal.counters().dropped,
-            faults=sum(len(viewer.problems) for viewer in viewers),
-        )
-    finally:
-        await rooms.close()
-        await door.close()
-        await journal.close()
-        folder.cleanup()
+            done, dropped = _finished(stage.journal, viewers), stage.journal.counters().dropped
+            faults = sum(len(viewer.problems) for viewer in viewers)
+    return RecoveryReport(
+        card=card,
+        sessions=len(viewers),
+        kills=kills,
+        spare=spare,
+        found_dead_ms=spread([seconds * 1e3 for seconds in dead]),
+        warm_ms=spread([seconds * 1e3 for seconds in warm]),
+        next_frame_ms=spread([seconds * 1e3 for seconds in next_frame]),
+        chunks_journaled=sum(len(chunks) for chunks in done),
+        chunks_lost=sum(len(set(range(max(chunks) + 1)) - set(chunks)) for chunks in done),
+        doubled=sum(len(chunks) - len(set(chunks)) for chunks in done),
+        events_dropped=dropped,
+        faults=faults,
+    )
+
+
+def _finished(journal: "Journal", viewers: "list[Viewer]") -> list[list[int]]:
+    """Of each session the chunks that its journal says are done, in order of writing."""
+    from ..sessions.events import ChunkDone
+
+    return [
+        [event.chunk for event in journal.buffered(viewer.session) if isinstance(event, ChunkDone)]
+        for viewer in viewers
+    ]
 
 
 async def _kill(door: "RemoteEngine", viewers: "list[Viewer]") -> tuple[float, float, list[float]]:

@@ -1,12 +1,19 @@
-"""Rooms without a network, for benches of the engine: drivers who each hold a key, viewers who note their frames."""
+"""An edge in this process without a network, for benches of the engine: rooms and journal over a door, drivers who each
+hold a key, viewers who note their frames.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from ..clock import Clock
 from ..engine.api import Frame, Refused
+from ..engine.process.remote import RemoteEngine
+from ..engine.process.workers import Workers
+from ..sessions.journal import Journal
 from ..sessions.messages import Input, KeyEdge, Problem, ServerMessage, Welcome
-from ..sessions.rooms import Rooms
+from ..sessions.rooms import Rooms, RoomsSpec
 
 KEYS = ("ArrowUp", "ArrowLeft", "ArrowRight")
 PHASE_S = 0.037  # between two arrivals: never in step with a frame rate
@@ -31,6 +38,26 @@ class Viewer:
 
     def frame(self, frame: Frame, hold_us: int) -> None:
         self.frames.append(asyncio.get_running_loop().time())
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    rooms: Rooms
+    journal: Journal
+
+
+@asynccontextmanager
+async def staged(door: RemoteEngine | Workers, clock: Clock, spec: RoomsSpec) -> AsyncIterator[Stage]:
+    """Start the door's workers and open rooms on them; in the end all are closed. Raises `WorkerFailed`."""
+    await door.start()
+    journal = Journal(clock)
+    rooms = Rooms(door, journal, clock, spec)
+    try:
+        yield Stage(rooms, journal)
+    finally:
+        await rooms.close()
+        await door.close()
+        await journal.close()
 
 
 async def seats(rooms: Rooms, most: int) -> AsyncIterator[Viewer | Refused]:
