@@ -69,7 +69,7 @@ def bench_model(
     """Run one session alone on the device and time every step of each card."""
     from ..models import catalog
 
-    names = card or [name for name in catalog.names() if "tiny" in name]
+    names = card or catalog.drawn()
     before = os.getloadavg()[0]
     reports = tuple(measure(_loaded(name, checkpoint, precision, compiled), chunks, seed) for name in names)
     if as_json:

@@ -57,11 +57,11 @@ def holding(account: Account, gpu: Gpu) -> Holding:
 
 
 def accounts() -> tuple[tuple[ModelCard, Account], ...]:
-    """Every card whose family counts it, tiny ones left out, in the catalog's order."""
+    """Every card whose family counts it, drawn ones left out, in the catalog's order."""
     found = []
     for name in catalog.names():
         member = catalog.family(name)
-        if member is not None and (account := member[0].account(member[1])) is not None and not _tiny(member[1]):
+        if member is not None and (account := member[0].account(member[1])) is not None and not member[1].drawn:
             found.append((member[1], account))
     return tuple(found)
 
@@ -71,10 +71,6 @@ def markdown() -> str:
     rows = accounts()
     parts = [_HEAD, _weights(rows), _sessions(rows), _work(rows), _held(rows), _by_hand(rows)]
     return "\n".join(parts)
-
-
-def _tiny(card: ModelCard) -> bool:
-    return "tiny" in card.name
 
 
 def _weights(rows: Sequence[tuple[ModelCard, Account]]) -> str:

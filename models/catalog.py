@@ -84,6 +84,11 @@ def names() -> tuple[str, ...]:
     return (*_CARDS, *_FAMILY_OF)
 
 
+def drawn() -> tuple[str, ...]:
+    """Cards with drawn weights: every family's loops and steps in small, without a download."""
+    return tuple(name for name, (_, card) in _FAMILY_OF.items() if card.drawn)
+
+
 def family(name: str) -> tuple[Family, ModelCard] | None:
     """The family folder behind a card, None for the cards that carry their own weights; raises `UnknownCard`."""
     if name in _CARDS:

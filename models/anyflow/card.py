@@ -139,6 +139,7 @@ def anyflow_card(spec: AnyFlowSpec) -> ModelCard:
             "the cat lies down in the shade of a tree",
             "rain falls on a quiet street at night",
         ),
+        drawn=spec.random,
     )
 
 

@@ -69,7 +69,10 @@ class Parity:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """See the module docstring. `suggestions` are prompts the page offers; the first one starts a world."""
+    """See the module docstring. `suggestions` are prompts the page offers; the first one starts a world.
+
+    `drawn`: a family's tiny card. Its weights are drawn from a seed: it runs anywhere and shows noise.
+    """
 
     name: str
     version: str
@@ -84,3 +87,4 @@ class ModelCard:
     cache: CacheSpec | None
     suggestions: tuple[str, ...]
     program: Program = REALTIME
+    drawn: bool = False

@@ -173,6 +173,7 @@ def matrix_game_card(spec: MatrixGameSpec) -> ModelCard:
             carry_bytes=account.carry_elements(spec) * width,
         ),
         suggestions=("a meadow under a blue sky", "red rocks at dusk", "a snowy valley"),
+        drawn=spec.random,
     )
 
 

@@ -115,6 +115,7 @@ def wan_card(spec: WanSpec) -> ModelCard:
         controls=(),
         cache=cache_of(spec, Precision.FP32 if spec.random else Precision.BF16),
         suggestions=_SUGGESTIONS,
+        drawn=spec.random,
     )
 
 

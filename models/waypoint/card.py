@@ -143,6 +143,7 @@ def waypoint_card(spec: WaypointSpec) -> ModelCard:
         controls=tuple(control for control, _ in KEYS),
         cache=CacheSpec(ring=spec.local + 1, bytes_per_entry=near, carry_bytes=far),
         suggestions=("a first person view of a forest path", "a neon street in the rain"),
+        drawn=spec.random,
     )
 
 
