@@ -2,6 +2,7 @@
 
     h = x + gate * y                       (gated residual; gate None = 1)
     z = norm(h) * (1 + scale) + shift      layer: (h - mean) / sqrt(var + eps);  rms: h / sqrt(mean(h^2) + eps)
+    z = norm(h) * scale + shift            `learned`: a norm with a weight (and bias) of its own; shift None = 0
 
 Statistics and arithmetic are float32; h is rounded to the dtype of x before the norm, so fused equals unfused.
 Moved: x, y, h, z once each = up to 4 * B*T*M values, where separate operations move up to 9; FLOP: about 10 * B*T*M.
@@ -12,6 +13,7 @@ Legend: B rows, T tokens of a row, F frames (T = F x tokens of a frame), M width
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 import torch
@@ -31,27 +33,39 @@ class Norm(StrEnum):
     RMS = "rms"
 
 
+@dataclass(frozen=True, slots=True)
+class _How:
+    norm: Norm
+    learned: bool
+    eps: float
+
+
 def norm_modulate(
     x_BTM: Tensor,
     scale_BFM: Tensor,
-    shift_BFM: Tensor,
+    shift_BFM: Tensor | None,
     *,
     norm: Norm = Norm.LAYER,
+    learned: bool = False,
     eps: float = 1e-6,
     backend: Backend | None = None,
 ) -> Tensor:
-    """z of x itself, in the dtype of x. `scale`, `shift` may be broadcast views. Raises BadInput."""
+    """z of x itself, in the dtype of x. `scale`, `shift` may be broadcast views. Raises BadInput.
+
+    `learned`: `scale` is the factor itself (the weight of the norm), not what is added to 1.
+    """
     _check(x_BTM, ("scale", scale_BFM), ("shift", shift_BFM))
+    how = _How(norm, learned, eps)
     if runs_triton(backend, choose(x_BTM), x_BTM.device):
-        return _launched(x_BTM, None, None, (scale_BFM, shift_BFM), norm, eps)[1]
-    return _reference_norm(x_BTM, scale_BFM, shift_BFM, norm, eps)
+        return _launched(x_BTM, None, None, (scale_BFM, shift_BFM), how)[1]
+    return _reference_norm(x_BTM, scale_BFM, shift_BFM, how)
 
 
 def gate_residual(x_BTM: Tensor, y_BTM: Tensor, gate_BFM: Tensor | None, *, backend: Backend | None = None) -> Tensor:
     """h alone. Raises BadInput."""
-    _check(x_BTM, *([] if gate_BFM is None else [("gate", gate_BFM)]), y_BTM=y_BTM)
+    _check(x_BTM, ("gate", gate_BFM), y_BTM=y_BTM)
     if runs_triton(backend, choose(x_BTM), x_BTM.device):
-        return _launched(x_BTM, y_BTM, gate_BFM, None, Norm.LAYER, 0.0)[0]
+        return _launched(x_BTM, y_BTM, gate_BFM, None, _How(Norm.LAYER, False, 0.0))[0]
     return _reference_gate(x_BTM, y_BTM, gate_BFM)
 
 
@@ -60,19 +74,20 @@ def gate_norm_modulate(
     y_BTM: Tensor,
     gate_BFM: Tensor | None,
     scale_BFM: Tensor,
-    shift_BFM: Tensor,
+    shift_BFM: Tensor | None,
     *,
     norm: Norm = Norm.LAYER,
+    learned: bool = False,
     eps: float = 1e-6,
     backend: Backend | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(h, z of h): the end of one half of a block and the start of the next in one pass. Raises BadInput."""
-    gates = [] if gate_BFM is None else [("gate", gate_BFM)]
-    _check(x_BTM, ("scale", scale_BFM), ("shift", shift_BFM), *gates, y_BTM=y_BTM)
+    _check(x_BTM, ("scale", scale_BFM), ("shift", shift_BFM), ("gate", gate_BFM), y_BTM=y_BTM)
+    how = _How(norm, learned, eps)
     if runs_triton(backend, choose(x_BTM), x_BTM.device):
-        return _launched(x_BTM, y_BTM, gate_BFM, (scale_BFM, shift_BFM), norm, eps)
+        return _launched(x_BTM, y_BTM, gate_BFM, (scale_BFM, shift_BFM), how)
     h = _reference_gate(x_BTM, y_BTM, gate_BFM)
-    return h, _reference_norm(h, scale_BFM, shift_BFM, norm, eps)
+    return h, _reference_norm(h, scale_BFM, shift_BFM, how)
 
 
 def choose(x_BTM: Tensor) -> Choice:
@@ -84,13 +99,14 @@ def choose(x_BTM: Tensor) -> Choice:
 # ---- reference ----
 
 
-def _reference_norm(x_BTM: Tensor, scale_BFM: Tensor, shift_BFM: Tensor, norm: Norm, eps: float) -> Tensor:
-    h = x_BTM.float()
-    if norm is Norm.LAYER:
-        h = F.layer_norm(h, h.shape[-1:], eps=eps)
+def _reference_norm(x_BTM: Tensor, scale_BFM: Tensor, shift_BFM: Tensor | None, how: _How) -> Tensor:
+    h, scale_BF1M = x_BTM.float(), scale_BFM.float()[:, :, None]
+    if how.norm is Norm.LAYER:
+        h = F.layer_norm(h, h.shape[-1:], eps=how.eps)
     else:
-        h = h * torch.rsqrt(h.square().mean(-1, keepdim=True) + eps)
-    z = _framed(h, scale_BFM) * (1 + scale_BFM.float()[:, :, None]) + shift_BFM.float()[:, :, None]
+        h = h * torch.rsqrt(h.square().mean(-1, keepdim=True) + how.eps)
+    z = _framed(h, scale_BFM) * (scale_BF1M if how.learned else 1 + scale_BF1M)
+    z = z if shift_BFM is None else z + shift_BFM.float()[:, :, None]
     return z.flatten(1, 2).to(x_BTM.dtype)
 
 
@@ -116,7 +132,8 @@ def _kernel(
     x_row: tl.tensor, x_token: tl.tensor, y_row: tl.tensor, y_token: tl.tensor,
     gate_row: tl.tensor, gate_frame: tl.tensor,
     scale_row: tl.tensor, scale_frame: tl.tensor, shift_row: tl.tensor, shift_frame: tl.tensor,
-    ADDS: tl.constexpr, GATES: tl.constexpr, NORMS: tl.constexpr, CENTERS: tl.constexpr, BLOCK: tl.constexpr,
+    ADDS: tl.constexpr, GATES: tl.constexpr, NORMS: tl.constexpr, CENTERS: tl.constexpr, LEARNED: tl.constexpr,
+    SHIFTS: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     """One program per token."""
     token = tl.program_id(0)
@@ -137,13 +154,17 @@ def _kernel(
         if CENTERS:
             h = tl.where(inside, h - tl.sum(h, 0) / width, 0.0)
         h = h / tl.sqrt(tl.sum(h * h, 0) / width + eps)
-        up = 1.0 + tl.load(scale + row * scale_row + frame * scale_frame + at, inside, 0.0).to(tl.float32)
-        z = h * up + tl.load(shift + row * shift_row + frame * shift_frame + at, inside, 0.0).to(tl.float32)
+        up = tl.load(scale + row * scale_row + frame * scale_frame + at, inside, 0.0).to(tl.float32)
+        if not LEARNED:
+            up = 1.0 + up
+        z = h * up
+        if SHIFTS:
+            z += tl.load(shift + row * shift_row + frame * shift_frame + at, inside, 0.0).to(tl.float32)
         tl.store(z_out + token.to(tl.int64) * width + at, z.to(z_out.dtype.element_ty), inside)
 
 
 def _launched(
-    x: Tensor, y: Tensor | None, gate: Tensor | None, modulation: tuple[Tensor, Tensor] | None, norm: Norm, eps: float
+    x: Tensor, y: Tensor | None, gate: Tensor | None, modulation: tuple[Tensor, Tensor | None] | None, how: _How
 ) -> tuple[Tensor, Tensor]:
     """h and z; what is not asked for is the empty tensor."""
     rows, tokens, width = x.shape
@@ -155,10 +176,11 @@ def _launched(
     block = power_of_two(width)
     if rows * tokens:
         _kernel[(rows * tokens,)](
-            x, *parts, h, z, tokens, tokens // frames, width, eps,
+            x, *parts, h, z, tokens, tokens // frames, width, how.eps,
             *(stride for t in (x, *parts) for stride in t.stride()[:2]),
             ADDS=y is not None, GATES=gate is not None, NORMS=modulation is not None,
-            CENTERS=norm is Norm.LAYER, BLOCK=block, num_warps=_warps(block),
+            CENTERS=how.norm is Norm.LAYER, LEARNED=how.learned, SHIFTS=shift is not None, BLOCK=block,
+            num_warps=_warps(block),
         )  # fmt: skip
     return h, z
 
@@ -167,9 +189,10 @@ def _warps(block: int) -> int:
     return min(16, max(1, block // 512))
 
 
-def _check(x_BTM: Tensor, *modulations: tuple[str, Tensor], y_BTM: Tensor | None = None) -> None:
+def _check(x_BTM: Tensor, *given: tuple[str, Tensor | None], y_BTM: Tensor | None = None) -> None:
     expect_shape("x", x_BTM, (None, None, None))
     rows, tokens, width = x_BTM.shape
+    modulations = [(name, tensor) for name, tensor in given if tensor is not None]
     frames = modulations[0][1].shape[1] if modulations and modulations[0][1].ndim == 3 else 1
     for name, tensor in modulations:
         expect_shape(name, tensor, (rows, frames, width))
@@ -185,7 +208,7 @@ def builds() -> list[Build]:
     types |= {"eps": "fp32"} | dict.fromkeys(("tokens", "frame_tokens", "width"), "i32")
     strides = ("x_row", "x_token", "y_row", "y_token", "gate_row", "gate_frame")
     types |= dict.fromkeys((*strides, "scale_row", "scale_frame", "shift_row", "shift_frame"), "i32")
-    on = {"ADDS": True, "GATES": True, "NORMS": True, "CENTERS": True}
-    return [
-        Build(_kernel, types, on | {"BLOCK": block}, _warps(block), f"width {block}") for block in (256, 2048, WIDEST)
-    ]
+    on = {"ADDS": True, "GATES": True, "NORMS": True, "CENTERS": True, "LEARNED": False, "SHIFTS": True}
+    kinds = [(f"width {block}", on | {"BLOCK": block}) for block in (256, 2048, WIDEST)]
+    kinds.append(("width 8192, a weight", on | {"CENTERS": False, "LEARNED": True, "SHIFTS": False, "BLOCK": 8192}))
+    return [Build(_kernel, types, how, _warps(int(str(how["BLOCK"]))), label) for label, how in kinds]

@@ -33,10 +33,32 @@ def test_the_kernel_is_the_formula(
     assert torch.equal(alone, z) and torch.equal(added, h)
 
 
+@given(sizes, st.sampled_from(DTYPES), st.sampled_from(Norm), st.booleans(), st.integers(0, 99))
+@settings(max_examples=8, deadline=None)
+def test_a_norm_with_a_weight_of_its_own_is_the_formula(
+    size: tuple[int, int, int, int], dtype: torch.dtype, norm: Norm, shifts: bool, seed: int
+) -> None:
+    rows, frames, tokens, width = size
+    x, y = (drawn((rows, frames * tokens, width), seed + n).to(dtype) for n in (0, 1))
+    weight, bias = drawn((2, width), seed + 2).expand(rows, 1, 2, width).unbind(2)
+    shift = bias if shifts else None
+    h = x.double()
+    if norm is Norm.LAYER:
+        h = h - h.mean(-1, keepdim=True)
+    exact = h / (h.square().mean(-1, keepdim=True) + 1e-6).sqrt() * weight.double() + (bias.double() if shifts else 0)
+    with poisoned():
+        made = norm_modulate(x, weight, shift, norm=norm, learned=True, backend=Backend.TRITON)
+        _, after = gate_norm_modulate(x, y, None, weight, shift, norm=norm, learned=True, backend=Backend.TRITON)
+    agree(made, exact.to(dtype), 4)
+    agree(norm_modulate(x, weight, shift, norm=norm, learned=True), exact.to(dtype), 4)
+    agree(after, gate_norm_modulate(x, y, None, weight, shift, norm=norm, learned=True)[1], 4)
+
+
 def test_literal_values() -> None:
     x = torch.tensor([[[1.0, 3.0], [2.0, 6.0]]])
     scale, shift = torch.tensor([[[0.0, 1.0]]]), torch.tensor([[[10.0, 0.0]]])
     assert torch.allclose(norm_modulate(x, scale, shift), torch.tensor([[[9.0, 2.0], [9.0, 2.0]]]), atol=1e-5)
+    assert torch.allclose(norm_modulate(x, shift, None, learned=True), torch.tensor([[[-10.0, 0.0], [-10.0, 0.0]]]))
     gate = torch.tensor([[[0.5, 0.0]]])
     assert gate_residual(x, x, gate).tolist() == [[[1.5, 3.0], [3.0, 6.0]]]
     assert gate_residual(x, x, None).tolist() == [[[2.0, 6.0], [4.0, 12.0]]]
