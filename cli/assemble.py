@@ -60,6 +60,7 @@ class ServeSpec:
     precision: str | None
     inexact: bool
     compiled: bool
+    invariant: bool
     lease_seconds: float
     loopback: bool
     udp_ports: tuple[int, int] | None
@@ -122,11 +123,12 @@ def _choice(spec: ServeSpec) -> RuntimeChoice | None:
     """What the options ask for, checked before anything starts; None = the recipe's default."""
     try:
         recipe = catalog.card(spec.card, spec.toy).recipe
-        if spec.steps is None and spec.precision is None and not spec.inexact and not spec.compiled:
+        plain = not (spec.inexact or spec.compiled or spec.invariant)
+        if spec.steps is None and spec.precision is None and plain:
             return None
         precision = recipe.default.precision if spec.precision is None else _precision(spec.precision)
         steps, exact = spec.steps or recipe.default.steps, not spec.inexact
-        choice = RuntimeChoice(recipe.default.sampler, steps, precision, exact, spec.compiled)
+        choice = RuntimeChoice(recipe.default.sampler, steps, precision, exact, spec.compiled, spec.invariant)
         recipe.check(choice)
     except (catalog.UnknownCard, RecipeMismatch) as error:
         raise UserFault(str(error)) from None

@@ -35,6 +35,7 @@ def serve(
         int | None, typer.Option(help="Denoise steps per chunk; the card's recipe says which are allowed.")
     ] = None,
     compiled: Annotated[bool, typer.Option("--compiled", help="Run blocks compiled, where the recipe allows.")] = False,
+    invariant: Annotated[bool, typer.Option("--invariant", help="Shared passes, each world keeps its bits.")] = False,
     inexact: Annotated[
         bool, typer.Option(help="Let the card skip steps whose result it can foresee, where its recipe allows it.")
     ] = False,
@@ -67,6 +68,7 @@ def serve(
         precision=precision,
         inexact=inexact,
         compiled=compiled,
+        invariant=invariant,
         checkpoint=checkpoint,
         lease_seconds=lease,
         loopback=loopback,

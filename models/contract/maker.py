@@ -46,7 +46,7 @@ def maker_of(loaded: LoadedCard) -> Maker:
         weights=loaded.weights,
         recipe=card.recipe.name,
         sampler=choice.sampler,
-        precision=f"{choice.precision}-compiled" if choice.compiled else choice.precision,
+        precision=choice.precision + "-compiled" * choice.compiled + "-invariant" * choice.invariant,
         exact=choice.exact,
         shape=(frame.per_chunk, frame.height, frame.width),
     )

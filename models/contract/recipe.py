@@ -37,7 +37,8 @@ class Precision(StrEnum):
 @dataclass(frozen=True, slots=True)
 class RuntimeChoice:
     """What a server wants to run a card with. `exact` False: steps may be skipped, within the recipe's `inexact`.
-    `compiled`: blocks run compiled, within the recipe's `compiled`.
+    `compiled`: blocks run compiled, within the recipe's `compiled`. `invariant`: rows of several sessions share a pass
+    and each has the bits it has alone.
     """
 
     sampler: str
@@ -45,6 +46,7 @@ class RuntimeChoice:
     precision: Precision
     exact: bool = True
     compiled: bool = False
+    invariant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,8 @@ class RecipeSpec:
     that is not listed was not trained for. `parents`: weights this recipe started from. `command` retrains it.
     `inexact`: the largest error of a frame (of 1) against the exact run from the same state that a faster mode may
     make; 0 = there is no such mode. `narrow`: the largest error of a step's velocity, of order 1, that a narrow
-    precision may make. `compiled`: the same for compiled blocks, None = they are not offered. `samplers`: others that
-    these weights may be run with.
+    precision may make. `compiled`: the same for compiled blocks, None = they are not offered. `invariant`: whether the
+    network has a form whose rows never feel their batch. `samplers`: others that these weights may be run with.
     """
 
     name: str
@@ -70,6 +72,7 @@ class RecipeSpec:
     inexact: float = 0.0
     narrow: tuple[tuple[Precision, float], ...] = ()
     compiled: float | None = None
+    invariant: bool = False
     samplers: tuple[str, ...] = ()
 
     def steps_allowed(self) -> tuple[int, ...]:
@@ -93,6 +96,10 @@ class RecipeSpec:
             raise RecipeMismatch(self.name, "mode", "inexact", ("exact",))
         if choice.compiled and self.compiled is None:
             raise RecipeMismatch(self.name, "mode", "compiled", ("eager",))
+        if choice.invariant and not self.invariant:
+            raise RecipeMismatch(self.name, "mode", "invariant", ("plain",))
+        if choice.invariant and choice.compiled:  # a compiler fuses and splits by the shape of the batch
+            raise RecipeMismatch(self.name, "mode", "compiled and invariant", ("compiled", "invariant"))
 
 
 class RecipeMismatch(ValueError):

@@ -156,6 +156,7 @@ def _recipe(spec: WanSpec) -> RecipeSpec:
         command="none" if spec.random else "published weights: `worldroom cards pull " + spec.name + "`",
         narrow=narrow,
         compiled=COMPILED,
+        invariant=True,
         samplers=(EULER,) if isinstance(spec.plan, Clip) else (),
     )
 

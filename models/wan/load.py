@@ -9,7 +9,7 @@ import torch
 from ..checkpoints.check import find
 from ..checkpoints.load import digest, load_component, read
 from ..checkpoints.manifest import Manifest
-from ..contract.card import ModelCard
+from ..contract.card import ModelCard, Parity
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..shared.compiled import CompileCache, require_compiler
@@ -20,6 +20,7 @@ from . import drawn, lora, weights
 from .card import cache_of
 from .clip import ClipCarry, ClipLoop
 from .loop import WanCarry, WanLoop
+from .rows import Sharing
 from .runtime import WanNetworks, WanRuntime
 from .spec import Clip, Decoder, WanSpec
 from .text import Umt5Text
@@ -44,8 +45,11 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
     if choice.compiled and card.recipe.compiled is not None:
         require_compiler(device)
         compiled = CompileCache(card.name, choice.precision, card.recipe.compiled)
+    sharing = Sharing.ALONE if card.parity.exact else Sharing.PLAIN
     card = replace(card, cache=cache_of(spec, choice.precision))
-    runtime = WanRuntime(spec, networks, dtype, card.parity.exact, choice.precision.narrow_kv, compiled)
+    if choice.invariant:
+        sharing, card = Sharing.INVARIANT, replace(card, parity=Parity(exact=True, tolerance=0.0))
+    runtime = WanRuntime(spec, networks, dtype, sharing, choice.precision.narrow_kv, compiled)
     if isinstance(spec.plan, Clip):
         return LoadedCard(card, choice, total, ClipLoop(spec, card.recipe, sampler=choice.sampler), runtime, ClipCarry)
     return LoadedCard(card, choice, total, WanLoop(spec, card.recipe), runtime, WanCarry, runtime)

@@ -2,7 +2,7 @@
 
 C0           transformer, autoencoder and tiny decoder against diffusers or an independent golden
 C1           rollouts of at least three windows against whole-sequence masked forwards; prompt cut, blend, recache
-interleave   mixed batches against solo runs
+interleave   mixed batches against solo runs, rows with a pass each and in the invariant form
 precision    narrow numbers, and compiled blocks, against the plain run
 """
 
@@ -26,7 +26,7 @@ from . import drawn, golden, weights
 from .card import TINY_VAE, wan_card
 from .parity_precision import compiled_trial, precision_trials
 from .parity_rollout import SEED, SMALL, clip, context_rollout, loaded, reference, replaced, rollout, twin, unipc_clip
-from .rows import Policy
+from .rows import Policy, Sharing
 from .spec import Clip, Positions, Rollout, WanSpec
 from .tiny_decoder import TinyDecoder
 from .transformer import NoPast
@@ -73,7 +73,13 @@ def trials(spec: WanSpec, card: ModelCard) -> tuple[Trial, ...]:
         rungs += precision_trials(small, card.recipe.narrow)
         if card.recipe.compiled is not None:
             rungs.append(compiled_trial(small, card.recipe.compiled))
-    return (*rungs, interleave_trial(wan_card(small), lambda: loaded(small)))
+    return (*rungs, *(_interleaved(small, sharing) for sharing in (Sharing.ALONE, Sharing.INVARIANT)))
+
+
+def _interleaved(spec: WanSpec, sharing: Sharing) -> Trial:
+    """The gate for rows that have a pass each, and for rows that share passes and keep their bits."""
+    trial = interleave_trial(wan_card(spec), lambda: loaded(spec, sharing))
+    return replace(trial, subject=f"{trial.subject}, rows {sharing}")
 
 
 @lru_cache(maxsize=8)
@@ -101,10 +107,11 @@ def _transformer() -> Iterator[Pair]:
     turn = rotation(s.head_width, s.rows // 2, s.columns // 2, 0, 3, torch.device("cpu"))
     with torch.no_grad():
         done = ours(
-            x_BCFHW, timestep_B[:, None].expand(2, 3), [ours.text_kv(text) for text in text_BLC], [turn, turn], NoPast()
-        )
+            x_BCFHW, timestep_B[:, None].expand(2, 3), [ours.text_kv(text) for text in text_BLC],
+            (turn.cos_T1P[:, 0].expand(2, -1, -1), turn.sin_T1P[:, 0].expand(2, -1, -1)), NoPast(),
+        )  # fmt: skip
         expected = theirs(x_BCFHW, timestep_B, text_BLC).sample
-    yield Pair(0, "transformer", "velocity", _numpy(done.flow_BCFHW), expected.numpy())
+    yield Pair(0, "transformer", "velocity", _numpy(done), expected.numpy())
 
 
 def _decode() -> Iterator[Pair]:

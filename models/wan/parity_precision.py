@@ -17,7 +17,7 @@ from ..shared.compiled import CompileCache, NoCompiler, require_compiler
 from ..shared.fp8 import narrow
 from . import drawn
 from .parity_rollout import SEED, TWO_PROMPTS, loaded
-from .rows import Denoised, DenoiseRow
+from .rows import Denoised, DenoiseRow, Sharing
 from .runtime import WanRuntime
 from .spec import WanSpec
 
@@ -44,7 +44,7 @@ def _narrow(spec: WanSpec, precision: Precision) -> Iterator[Pair]:
     networks = drawn.networks(spec, dtype)
     if precision.narrow_weights:
         narrow(networks.transformer.blocks)
-    yield from _side_by_side(spec, WanRuntime(spec, networks, dtype, True, precision.narrow_kv), chunks=9)
+    yield from _side_by_side(spec, WanRuntime(spec, networks, dtype, Sharing.ALONE, precision.narrow_kv), chunks=9)
 
 
 def _compiled(spec: WanSpec, tolerance: float) -> Iterator[Pair]:
@@ -53,7 +53,7 @@ def _compiled(spec: WanSpec, tolerance: float) -> Iterator[Pair]:
     except NoCompiler as problem:
         raise Missing(str(problem)) from problem
     cache = CompileCache(spec.name, Precision.FP32, tolerance)
-    runtime = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, True, compiled=cache)
+    runtime = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, Sharing.ALONE, compiled=cache)
     yield from _side_by_side(spec, runtime, chunks=3)
 
 

@@ -21,7 +21,7 @@ from . import drawn, golden
 from .card import EULER, TINY_VAE, UNIPC, wan_card
 from .clip import ClipLoop
 from .loop import WanCarry, WanLoop
-from .rows import Policy
+from .rows import Policy, Sharing
 from .runtime import WanRuntime
 from .spec import Clip, Positions, Rollout, WanShape, WanSpec
 
@@ -50,13 +50,13 @@ def replaced(spec: WanSpec, recache: bool) -> WanSpec:
 
 
 def loaded(
-    spec: WanSpec, exact: bool = True, policy: Policy = Policy.BATCHED, sampler: str | None = None
+    spec: WanSpec, sharing: Sharing = Sharing.ALONE, policy: Policy = Policy.BATCHED, sampler: str | None = None
 ) -> LoadedCard:
     card = wan_card(spec)
     choice = RuntimeChoice(sampler or card.recipe.sampler, card.recipe.default.steps, Precision.FP32)
     clips = isinstance(spec.plan, Clip)
     loop = ClipLoop(spec, card.recipe, policy, choice.sampler) if clips else WanLoop(spec, card.recipe)
-    runtime = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, exact)
+    runtime = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, sharing)
     return LoadedCard(card, choice, "drawn", loop, runtime)
 
 

@@ -22,6 +22,17 @@ class Prompt(msgspec.Struct, frozen=True):
     shares: tuple[tuple[Tensor, float], ...]
 
 
+class Sharing(StrEnum):
+    """How rows of several sessions share a pass. PLAIN: one pass, each row to the card's tolerance.
+
+    ALONE: a pass for each, so that it has the bits it has alone. INVARIANT: one pass, and the same bits all the same.
+    """
+
+    PLAIN = "plain"
+    ALONE = "alone"
+    INVARIANT = "invariant"
+
+
 class Move(StrEnum):
     """From the velocity to the next x. RENOISE: x0, then fresh noise at the next level. EULER: along the velocity.
     STAY: the velocity itself comes back, and the loop moves on.

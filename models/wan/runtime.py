@@ -1,14 +1,13 @@
 """A Wan card's weights on one device: rows and cache views to results.
 
 A denoise step reads entries and writes none; commit and recache write `staged` and `spare` alone, so committed
-entries keep every bit until they fall out. Keys are kept rotated by their frame (absolute) or plain and rotated by
-their place when read (window). With `exact` rows run one at a time and are bit-equal to solo runs.
+entries keep every bit until they fall out. `Sharing` says whether rows of several sessions share a pass, and whether
+they are then still bit-equal to solo runs.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import assert_never
 
 import numpy as np
@@ -20,11 +19,10 @@ from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import Step, sampler_step
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
-from ..shared.compiled import CompileCache, Run, eager
-from ..shared.video.rope import Rotation, rotate, rotation
+from ..shared.compiled import CompileCache
 from ..shared.video.vae import WanVae
 from .guidance import guided, stands_still
-from .prompts import PromptKeys
+from .passes import Job, Passes
 from .rows import (
     CommitRow,
     Decoded,
@@ -38,15 +36,16 @@ from .rows import (
     Policy,
     Prompt,
     RecacheRow,
+    Sharing,
     WanResult,
     WanRow,
     Written,
 )
-from .slab import RebuiltPast, Slab, SlabPast
-from .spec import Positions, Rollout, WanSpec
+from .slab import Slab
+from .spec import Rollout, WanSpec
 from .text import TextEncoder
 from .tiny_decoder import TinyDecoder
-from .transformer import KV, NoPast, Past, WanTransformer
+from .transformer import WanTransformer
 
 _KINDS = {
     DenoiseRow: StepKind.DENOISE,
@@ -67,17 +66,6 @@ class WanNetworks:
     tiny: TinyDecoder | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One row of one transformer pass."""
-
-    x_CFHW: Tensor
-    timestep: float
-    prompt: Prompt
-    first_frame: int
-    past: tuple[int, tuple[int, ...]]  # slot and ring entries it sees, oldest first
-
-
 class WanRuntime:
     """See the module docstring."""
 
@@ -86,24 +74,23 @@ class WanRuntime:
         spec: WanSpec,
         networks: WanNetworks,
         dtype: torch.dtype,
-        exact: bool,
+        sharing: Sharing,
         narrow_kv: bool = False,
         compiled: CompileCache | None = None,
     ) -> None:
-        self.spec, self.networks, self.exact = spec, networks, exact
-        self._dtype, self._narrow_kv, self._compiled = dtype, narrow_kv, compiled
-        self._device = next(networks.transformer.parameters()).device
-        self.slab = Slab((0,), dtype, self._device, narrow_kv)
-        self._prompt_keys = PromptKeys(networks.transformer, self._device)
+        self.spec, self.networks, self.sharing = spec, networks, sharing
+        if sharing is Sharing.INVARIANT:
+            networks.transformer.invariant()
+        self._passes = Passes(spec, networks.transformer, dtype, narrow_kv, compiled)
+        self._device = self._passes.device
         self._negative = Prompt("negative", ((networks.text.encode(""), 1.0),))
-        self._rotation = lru_cache(maxsize=64)(self._rotated)
+
+    @property
+    def slab(self) -> Slab:
+        return self._passes.slab
 
     def allocate(self, slots: int) -> None:
-        if isinstance(self.spec.plan, Rollout):
-            s, plan = self.spec.shape, self.spec.plan
-            tokens = max(plan.chunk, plan.context) * s.tokens
-            sizes = (slots, plan.past_chunks + 1 + plan.rebuild, s.layers, 2, tokens, s.heads, s.head_width)
-            self.slab = Slab(sizes, self._dtype, self._device, self._narrow_kv)
+        self._passes.allocate(slots)
 
     @torch.no_grad()
     def execute(self, kind: StepKind, rows: Sequence[WanRow], views: Sequence[CacheView | None]) -> list[WanResult]:
@@ -112,8 +99,11 @@ class WanRuntime:
         for row in rows:
             if _KINDS[type(row)] is not kind:
                 raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
-        if kind is StepKind.DENOISE and not self.exact:
-            return list(self._denoise([row for row in rows if isinstance(row, DenoiseRow)], views))
+        if self.sharing is not Sharing.ALONE:
+            if kind is StepKind.DENOISE:
+                return list(self._denoise([row for row in rows if isinstance(row, DenoiseRow)], views))
+            if kind is StepKind.COMMIT:
+                return list(self._commit([row for row in rows if isinstance(row, CommitRow)], views))
         return [self._one(row, view) for row, view in zip(rows, views, strict=True)]
 
     def encode_prompt(self, text: str) -> Tensor:
@@ -154,10 +144,6 @@ class WanRuntime:
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
         self.slab.write_entry(slot, entry, data)
 
-    def _rotated(self, first: int, frames: int) -> Rotation:
-        s = self.spec.shape
-        return rotation(s.head_width, s.rows // 2, s.columns // 2, first, frames, self._device)
-
     def _full_view(self, slot: int) -> CacheView | None:
         if not isinstance(plan := self.spec.plan, Rollout):
             return None
@@ -169,13 +155,10 @@ class WanRuntime:
             case DenoiseRow():
                 return self._denoise([row], [view])[0]
             case CommitRow():
-                held = _needed(view)
-                sees = self._sees(held, row.rebuilt, 0)
-                job = _Job(row.x_CFHW, 0.0, row.prompt, row.first_frame, sees)
-                self.slab.write(held.slot, held.staged, self._keys(job, self._slab_past([job]), StepKind.COMMIT))
-                return Written()
+                return self._commit([row], [view])[0]
             case RecacheRow():
-                return self._recache(row, _needed(view))
+                self._passes.recache(row, _needed(view))
+                return Written()
             case DecodeRow():
                 return self._decode(row)
             case EncodeRow():
@@ -188,14 +171,14 @@ class WanRuntime:
     def _denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView | None]) -> list[Denoised]:
         """All rows in one pass; a row guided in this step is two rows of it."""
         xs = [self._start(row) for row in rows]
-        jobs: list[_Job] = []
+        jobs: list[Job] = []
         for row, x, view in zip(rows, xs, views, strict=True):
-            sees = (0, ()) if view is None else self._sees(view, row.rebuilt, row.context)
+            sees = self._passes.sees(view, row.rebuilt, row.context)
             parts = [row.prompt] if row.guide is None or row.guide.part == "whole" else []
             if row.guide is not None and row.guide.negative_CFHW is None:
                 parts.append(self._negative)
-            jobs += [_Job(x, row.told, prompt, row.first_frame, sees) for prompt in parts]
-        velocities = iter(self._velocities(jobs))
+            jobs += [Job(x, row.told, prompt, row.first_frame, sees) for prompt in parts]
+        velocities = iter(self._passes.velocities(jobs))
         results = []
         for row, x in zip(rows, xs, strict=True):
             velocity, guide = next(velocities), row.guide
@@ -207,18 +190,6 @@ class WanRuntime:
             wanted = guide is not None and guide.part == "negative"
             results.append(Denoised(velocity if wanted else self._moved(row, x, velocity)))
         return results
-
-    def _velocities(self, jobs: Sequence[_Job]) -> list[Tensor]:
-        frames = jobs[0].x_CFHW.shape[1]
-        done = self.networks.transformer(
-            torch.stack([job.x_CFHW for job in jobs]),
-            torch.tensor([[job.timestep] * frames for job in jobs], device=self._device),
-            [self._prompt_keys.of(job.prompt) for job in jobs],
-            [self._own(job, frames) for job in jobs],
-            self._slab_past(jobs),
-            run=self._run(StepKind.DENOISE),
-        )
-        return list(done.flow_BCFHW)
 
     def _start(self, row: DenoiseRow) -> Tensor:
         if row.x_CFHW is not None:
@@ -237,74 +208,17 @@ class WanRuntime:
     def _noise(self, key: NoiseKey, shape: tuple[int, ...]) -> Tensor:
         return gaussian([key], shape, self._device)[0]
 
-    # ---- the slab ----
+    # ---- commit ----
 
-    def _sees(self, view: CacheView, rebuilt: int, context: int) -> tuple[int, tuple[int, ...]]:
-        if context:
-            return view.slot, (view.staged,)
-        if rebuilt:
-            sink = self.spec.rollout.sink_chunks
-            return view.slot, (*view.committed[:sink], *view.spare[:rebuilt])
-        return view.slot, view.committed
-
-    def _slab_past(self, jobs: Sequence[_Job]) -> Past:
-        return SlabPast(self.slab, [job.past for job in jobs], self._window_rotation)
-
-    def _window_rotation(self, entries: int) -> Rotation | None:
-        """Of keys that are kept plain: by their place in the window."""
-        plan = self.spec.plan
-        if isinstance(plan, Rollout) and plan.positions is Positions.WINDOW:
-            made: Rotation = self._rotation(0, entries * max(plan.chunk, plan.context))
-            return made
-        return None
-
-    def _own(self, job: _Job, frames: int) -> Rotation:
-        """Of a row's own tokens: by absolute frame, or after the window's past."""
-        plan, first = self.spec.plan, job.first_frame
-        if isinstance(plan, Rollout) and plan.positions is Positions.WINDOW:
-            first = len(job.past[1]) * max(plan.chunk, plan.context)
-        made: Rotation = self._rotation(first, frames)
-        return made
-
-    def _run(self, kind: StepKind) -> Run:
-        return eager if self._compiled is None else self._compiled.of(kind)
-
-    def _keys(self, job: _Job, past: Past, kind: StepKind) -> list[KV]:
-        """Fresh keys (as they are kept) and values of clean latents, per layer."""
-        frames = job.x_CFHW.shape[1]
-        own = self._own(job, frames)
-        done = self.networks.transformer(
-            job.x_CFHW[None].to(self._device),
-            torch.full((1, frames), job.timestep, device=self._device),
-            [self._prompt_keys.of(job.prompt)],
-            [own],
-            past,
-            keep=True,
-            run=self._run(kind),
-        )
-        plan = self.spec.rollout
-        if plan.positions is Positions.WINDOW:
-            return [rows[0] for rows in done.fresh]
-        return [KV(rotate(rows[0].k_TND, own), rows[0].v_TND) for rows in done.fresh]
-
-    def _recache(self, row: RecacheRow, view: CacheView) -> Written:
-        """Chunk by chunk; what has been rebuilt so far is held aside, the last `keep` chunks are written."""
-        plan = self.spec.rollout
-        if row.keep == 0:
-            job = _Job(row.x_CFHW, 0.0, row.prompt, row.first_frame, (view.slot, ()))
-            self.slab.write(view.slot, view.staged, self._keys(job, NoPast(), StepKind.RECACHE))
-            return Written()
-        sink = view.committed[: plan.sink_chunks]
-        held: list[list[KV]] = []
-        for at, part in enumerate(torch.split(row.x_CFHW, plan.chunk, 1)):
-            before = held[-(plan.past_chunks - plan.sink_chunks) :]
-            window = (*sink, *range(len(before)))
-            job = _Job(part, 0.0, row.prompt, row.first_frame + at * plan.chunk, (view.slot, window))
-            past = RebuiltPast(self.slab, view.slot, sink, before, self._window_rotation)
-            held.append(self._keys(job, past, StepKind.RECACHE))
-        for entry, fresh in zip(view.spare, held[-row.keep :], strict=False):
-            self.slab.write(view.slot, entry, fresh)
-        return Written()
+    def _commit(self, rows: Sequence[CommitRow], views: Sequence[CacheView | None]) -> list[Written]:
+        """All rows in one pass, each into its own staged entry."""
+        held = [_needed(view) for view in views]
+        jobs = [
+            Job(row.x_CFHW, 0.0, row.prompt, row.first_frame, self._passes.sees(view, row.rebuilt, 0))
+            for row, view in zip(rows, held, strict=True)
+        ]
+        self._passes.commit(jobs, [(view.slot, view.staged) for view in held])
+        return [Written() for _ in rows]
 
     # ---- pictures ----
 

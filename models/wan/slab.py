@@ -7,17 +7,33 @@
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ...kernels.chunk_attention import Past, chunk_attention
+from ...kernels.qk_norm_rope import Staged
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.rope import Rotation, rotate
-from .transformer import KV
 
 Turns = Callable[[int], Rotation | None]
 LARGEST = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """Entries that one pass writes, one a row, layer by layer: values [entries, layers, 2, tokens, heads, head width].
+
+    `plain`: keys are kept as they are, to be rotated when they are read.
+    """
+
+    values: Tensor
+    entries_B: Tensor
+    plain: bool
+
+    def staged(self, layer: int) -> Staged:
+        return Staged(self.values[:, layer], self.entries_B, self.plain)
 
 
 class Slab:
@@ -50,15 +66,21 @@ class Slab:
         table = torch.tensor([entries, lengths], dtype=torch.int32).to(self.values.device)
         return table[0], table[1]
 
-    def write(self, slot: int, entry: int, fresh: Sequence[KV]) -> None:
-        """One chunk's keys and values of every layer into one entry."""
-        for layer, kv in enumerate(fresh):
-            both, tokens = torch.stack((kv.k_TND, kv.v_TND)), len(kv.k_TND)
+    def write(self, slot: int, entry: int, fresh: Tensor) -> None:
+        """One chunk's keys and values [layers, 2, tokens, heads, head width] into one entry."""
+        tokens = fresh.shape[2]
+        for layer, both in enumerate(fresh):  # one after the other: wide copies of all layers would not fit
             if self.scales is not None:
                 scales = both.float().abs().amax(-1).clamp_min(1e-12) / LARGEST
                 self.scales[slot, entry, layer, :, :tokens] = scales
                 both = (both.float() / scales[..., None]).round().to(torch.int8)
             self.values[slot, entry, layer, :, :tokens] = both
+
+    def writes(self, to: Sequence[tuple[int, int]], plain: bool) -> Writes:
+        """Where a pass writes itself: slot and entry of each row. Only where values are not narrow."""
+        entries = [slot * self.values.shape[1] + entry for slot, entry in to]
+        table_B = torch.tensor(entries, dtype=torch.int32).to(self.values.device)
+        return Writes(self.values.flatten(0, 1), table_B, plain)
 
     def entry(self, slot: int, entry: int) -> tuple[Tensor, ...]:
         """All that one entry holds."""
@@ -92,16 +114,14 @@ class SlabPast:
 
 
 class RebuiltPast:
-    """The sink's entries, then rebuilt chunks [layer]. One row."""
+    """The sink's entries, then rebuilt chunks [layers, 2, tokens, heads, head width] as they are kept. One row."""
 
-    def __init__(
-        self, slab: Slab, slot: int, sink: tuple[int, ...], rebuilt: Sequence[Sequence[KV]], turns: Turns
-    ) -> None:
+    def __init__(self, slab: Slab, slot: int, sink: tuple[int, ...], rebuilt: Sequence[Tensor], turns: Turns) -> None:
         self._slab, self._slot, self._sink, self._rebuilt = slab, slot, sink, rebuilt
         self._turn = turns(len(sink) + len(rebuilt))
 
     def attend(self, layer: int, q_BTND: Tensor, k_BTND: Tensor, v_BTND: Tensor) -> Tensor:
-        parts = [(chunk[layer].k_TND, chunk[layer].v_TND) for chunk in self._rebuilt]
+        parts = [(chunk[layer, 0], chunk[layer, 1]) for chunk in self._rebuilt]
         if self._sink:
             parts.insert(0, self._slab.read(self._slot, self._sink, layer))
         if parts:

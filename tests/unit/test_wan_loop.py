@@ -18,7 +18,7 @@ from worldroom.models.wan import drawn
 from worldroom.models.wan.card import SPECS, wan_card
 from worldroom.models.wan.loop import WanLoop, WanState
 from worldroom.models.wan.parity_rollout import loaded, twin
-from worldroom.models.wan.rows import DenoiseRow
+from worldroom.models.wan.rows import DenoiseRow, Sharing
 from worldroom.models.wan.runtime import WanRuntime
 
 torch.set_num_threads(1)
@@ -116,7 +116,7 @@ def test_a_world_goes_on_from_saved_state_at_every_step_bit_for_bit(card: Loaded
 
 
 def test_rows_at_different_noise_levels_and_window_lengths_run_in_one_pass() -> None:
-    made = loaded(twin(SPECS["longlive-1.3b"]), exact=False)
+    made = loaded(twin(SPECS["longlive-1.3b"]), Sharing.PLAIN)
     runtime = runtime_of(made)
     runtime.allocate(3)
     worlds = [world(made, [FOX] * 4, seed=slot, slot=slot) for slot in range(3)]
@@ -209,7 +209,7 @@ def test_bf16_stays_near_fp32() -> None:
     clean = []
     for dtype in (torch.float32, torch.bfloat16):
         card = wan_card(spec)
-        runtime = WanRuntime(spec, drawn.networks(spec, dtype), dtype, exact=True)
+        runtime = WanRuntime(spec, drawn.networks(spec, dtype), dtype, Sharing.ALONE)
         runtime.allocate(1)
         made = LoadedCard(card, card.recipe.default, "drawn", WanLoop(spec, card.recipe), runtime)
         session = world(made, [FOX])

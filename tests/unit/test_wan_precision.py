@@ -12,7 +12,6 @@ from worldroom.models.shared import compiled
 from worldroom.models.shared.fp8 import Fp8Linear, narrow
 from worldroom.models.wan.card import SPECS, cache_of
 from worldroom.models.wan.slab import Slab
-from worldroom.models.wan.transformer import KV
 
 
 def test_a_card_serves_the_precisions_its_recipe_declares_and_no_other() -> None:
@@ -42,7 +41,7 @@ def test_keys_and_values_of_eight_bits_take_about_half() -> None:
 def test_a_narrow_slab_gives_back_what_it_was_given_to_half_a_step() -> None:
     slab = Slab((1, 2, 1, 2, 5, 3, 8), torch.float32, torch.device("cpu"), narrow=True)
     k, v = torch.randn(5, 3, 8), torch.randn(5, 3, 8) * 100
-    slab.write(0, 1, [KV(k, v)])
+    slab.write(0, 1, torch.stack((k, v))[None])
     for kept, given in zip(slab.read(0, (1,), 0), (k, v), strict=True):
         step = given.abs().amax(-1, keepdim=True) / 127
         assert bool(((kept - given).abs() <= step / 2 * 1.001).all())

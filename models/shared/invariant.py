@@ -1,0 +1,62 @@
+"""A network whose rows share a pass and never feel it: each has the bits it has alone, whatever the batch.
+
+    linear layers    products of fixed tiles (kernels/invariant_matmul), the bias added in float32
+    activations      one row at a time: a vectorised loop takes its last elements another way, so where it ends must
+                     not depend on how many rows there are
+    the rest         norms, gates and attention of kernels/ keep rows apart anyway; single sums and products are exact
+
+Forms are put in place of layers by name; torch itself stays as it is. Knows no family.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from ...kernels.invariant_matmul import invariant_matmul
+from .fp8 import Fp8Linear
+
+
+def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None) -> Tensor:
+    """x [..., K] to [..., N] in the dtype of x."""
+    y = invariant_matmul(x.reshape(-1, x.shape[-1]), weight_NK.T, torch.float32)
+    y = y if bias_N is None else y + bias_N.float()
+    return y.to(x.dtype).reshape(*x.shape[:-1], -1)
+
+
+class InvariantLinear(nn.Module):
+    """The weights of a linear layer, under the names they had."""
+
+    def __init__(self, layer: nn.Linear | Fp8Linear) -> None:
+        super().__init__()
+        self.weight, self.bias = layer.weight, layer.bias
+        self.scale = layer.scale if isinstance(layer, Fp8Linear) else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.weight if self.scale is None else (self.weight.float() * self.scale).to(x.dtype)
+        return linear(x, weight, self.bias)
+
+
+class EachRow(nn.Module):
+    """An activation of every row [B, ...] by itself."""
+
+    def __init__(self, activation: nn.Module) -> None:
+        super().__init__()
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([self.activation(row) for row in x])
+
+
+def make_invariant(module: nn.Module) -> int:
+    """Replace every linear layer and activation within a module; returns how many. Load, merge and narrow first."""
+    count = 0
+    for parent in [*module.modules()]:
+        for name, child in [*parent.named_children()]:
+            match child:
+                case nn.Linear() | Fp8Linear():
+                    setattr(parent, name, InvariantLinear(child))
+                case nn.GELU() | nn.SiLU():
+                    setattr(parent, name, EachRow(child))
+                case _:
+                    continue
+            count += 1
+    return count
