@@ -1,37 +1,46 @@
 """A real family on the engine: worlds with sinks and rebuilt caches make together what each makes alone.
 
-Chunks are cancelled at random moments; frames come nine, then twelve at a time and leave one by one.
+Chunks are cancelled at random moments; frames come nine, then twelve at a time and leave one by one. The same gate for
+rows that have a pass each, and for rows that share passes of the invariant form.
 """
 
 import asyncio
 import random
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
+from torch import nn
 from worldroom.engine import api
 from worldroom.engine.core import Engine
 from worldroom.engine.device.worker import Batch
 from worldroom.engine.spec import EngineSpec
+from worldroom.kernels.invariant_matmul import invariant_matmul
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.shared import invariant
 from worldroom.models.wan.card import SPECS
 from worldroom.models.wan.parity_rollout import loaded, twin
+from worldroom.models.wan.rows import Sharing
+from worldroom.models.wan.runtime import WanRuntime
 from worldroom.tests.fake_engine import Person, started
 from worldroom.tests.virtual_time import run
 
 torch.set_num_threads(1)
 FOX, STORM = "a fox in snow", "a lighthouse in a storm"
 CHUNKS = 7
+PEOPLE = 4
+QUICK = 0.02  # seconds a batch takes while everybody comes in: they must fit
 
 
-@pytest.fixture(scope="module")
-def card() -> LoadedCard:
+def longlive(sharing: Sharing) -> LoadedCard:
     spec = twin(SPECS["longlive-1.3b"])
     plan = replace(spec.rollout, sigmas=spec.rollout.sigmas[:2])
-    return loaded(replace(spec, plan=plan, vae=replace(spec.vae, width=4)))
+    return loaded(replace(spec, plan=plan, vae=replace(spec.vae, width=4)), sharing)
 
 
 @dataclass(slots=True)
@@ -71,37 +80,85 @@ async def disturb(driver: Fickle, rng: random.Random) -> None:
         driver.supersede()
 
 
+class Passes:
+    """What the network itself is asked: kind of every pass ('denoise', or 'write' of entries) and its rows."""
+
+    def __init__(self, card: LoadedCard) -> None:
+        self.seen: Counter[tuple[str, int]] = Counter()
+        assert isinstance(card.runtime, WanRuntime)
+        card.runtime.networks.transformer.register_forward_pre_hook(self._note, with_kwargs=True)
+
+    def _note(self, module: nn.Module, given: tuple[torch.Tensor, ...], named: Mapping[str, object]) -> None:
+        self.seen["denoise" if named["keep"] is None else "write", len(given[0])] += 1
+
+    def rows(self, kind: str) -> set[int]:
+        return {rows for made, rows in self.seen if made == kind}
+
+
+async def together(card: LoadedCard, seed: int, passes: Passes) -> list[Fickle]:
+    """Everybody until they have their chunks; while the device is slow their steps wait for each other."""
+    rng = random.Random(seed)
+
+    def cost(batch: Batch) -> float:
+        return rng.choice((0.05, 0.08, 0.1))
+
+    spec = EngineSpec(slots=PEOPLE, max_rows=4, share_cap=1.0, seed=seed)
+    engine, device = await started(lambda batch: QUICK, (card,), spec=spec)
+    device.ran.clear()
+    passes.seen.clear()  # those of the warm-up
+    people = [Fickle(engine, f"s{n}", FOX, at=3 + n) for n in range(PEOPLE)]
+    for n, driver in enumerate(people):
+        assert isinstance(await driver.open(card.card.name, seed=10 * seed + n), api.Opened)
+    device.cost = cost
+    await asyncio.gather(*(disturb(driver, rng) for driver in people))
+    for driver in people:
+        engine.post(api.Close(driver.session))
+    await asyncio.sleep(1)
+    engine.check_integrity()
+    await engine.close()
+    assert sum(len(driver.cancelled) for driver in people) > 0
+    assert StepKind.RECACHE in {kind for kind, _ in device.ran}
+    assert max(rows for _, rows in device.ran) > 1
+    return people
+
+
+def check(card: LoadedCard, seed: int, people: list[Fickle]) -> None:
+    for n, driver in enumerate(people):
+        assert not driver.faults
+        assert driver.digests() == alone(card, 10 * seed + n, 3 + n, len(driver.done))
+
+
+@pytest.mark.parametrize("sharing", [Sharing.ALONE, Sharing.INVARIANT])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_interleaved_worlds_make_what_each_makes_alone(card: LoadedCard, seed: int) -> None:
-    async def scene() -> None:
-        rng = random.Random(seed)
-
-        def cost(batch: Batch) -> float:
-            return rng.choice((0.02, 0.03, 0.04))
-
-        spec = EngineSpec(slots=3, max_rows=4, share_cap=1.0, seed=seed)
-        engine, device = await started(cost, (card,), spec=spec)
-        device.ran.clear()
-        people = [Fickle(engine, f"s{n}", FOX, at=3 + n) for n in range(3)]
-        for n, driver in enumerate(people):
-            assert isinstance(await driver.open(card.card.name, seed=10 * seed + n), api.Opened)
-        await asyncio.gather(*(disturb(driver, rng) for driver in people))
-        for driver in people:
-            engine.post(api.Close(driver.session))
-        await asyncio.sleep(1)
-        engine.check_integrity()
-        await engine.close()
-        assert sum(len(driver.cancelled) for driver in people) > 0
-        assert StepKind.RECACHE in {kind for kind, _ in device.ran}
-        assert max(rows for _, rows in device.ran) > 1
-        for n, driver in enumerate(people):
-            assert not driver.faults
-            assert driver.digests() == alone(card, 10 * seed + n, 3 + n, len(driver.done))
-
-    run(scene())
+def test_interleaved_worlds_make_what_each_makes_alone(sharing: Sharing, seed: int) -> None:
+    """With the invariant form batches are passes of two, three and four rows, and most rows are in one of them."""
+    card = longlive(sharing)
+    passes = Passes(card)
+    people = run(together(card, seed, passes))
+    if sharing is Sharing.ALONE:
+        assert passes.rows("denoise") == passes.rows("write") == {1}
+    else:
+        assert passes.rows("denoise") == {1, 2, 3, 4} and passes.rows("write") >= {1, 2, 3}
+        assert sum(rows * count for (_, rows), count in passes.seen.items() if rows > 1) > 80
+    passes.seen.clear()
+    check(card, seed, people)
+    assert passes.rows("denoise") == passes.rows("write") == {1}, "alone is one row a pass"
 
 
-def test_frames_come_nine_then_twelve_at_a_time_and_leave_one_by_one(card: LoadedCard) -> None:
+def test_the_gate_would_notice_a_product_that_feels_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def feels(a: torch.Tensor, b: torch.Tensor, out_dtype: torch.dtype) -> torch.Tensor:
+        return invariant_matmul(a, b, out_dtype) * (1 + 1e-6 * len(a))
+
+    monkeypatch.setattr(invariant, "invariant_matmul", feels)
+    card = longlive(Sharing.INVARIANT)
+    people = run(together(card, 1, Passes(card)))
+    with pytest.raises(AssertionError):
+        check(card, 1, people)
+
+
+def test_frames_come_nine_then_twelve_at_a_time_and_leave_one_by_one() -> None:
+    card = longlive(Sharing.ALONE)
+
     async def scene() -> tuple[Engine, Fickle]:
         engine, _ = await started(lambda batch: 0.01, (card,), spec=EngineSpec(slots=1, share_cap=1.0))
         driver = Fickle(engine, "solo", FOX, at=99)
