@@ -131,15 +131,16 @@ def check(card: LoadedCard, seed: int, people: list[Fickle]) -> None:
 @pytest.mark.parametrize("sharing", [Sharing.ALONE, Sharing.INVARIANT])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_interleaved_worlds_make_what_each_makes_alone(sharing: Sharing, seed: int) -> None:
-    """With the invariant form batches are passes of two, three and four rows, and most rows are in one of them."""
+    """With the invariant form batches are passes, and most rows that are denoised share one."""
     card = longlive(sharing)
     passes = Passes(card)
     people = run(together(card, seed, passes))
     if sharing is Sharing.ALONE:
         assert passes.rows("denoise") == passes.rows("write") == {1}
     else:
-        assert passes.rows("denoise") == {1, 2, 3, 4} and passes.rows("write") >= {1, 2, 3}
-        assert sum(rows * count for (_, rows), count in passes.seen.items() if rows > 1) > 80
+        assert passes.rows("denoise") >= {2, 3} and max(passes.rows("write")) > 1
+        shared = sum(rows * count for (kind, rows), count in passes.seen.items() if kind == "denoise" and rows > 1)
+        assert shared > passes.seen["denoise", 1]
     passes.seen.clear()
     check(card, seed, people)
     assert passes.rows("denoise") == passes.rows("write") == {1}, "alone is one row a pass"
