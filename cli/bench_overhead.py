@@ -100,6 +100,7 @@ def bench_overhead(
     steps: Annotated[int | None, typer.Option(help="Denoise steps of a chunk; default: the card's.")] = None,
     max_rows: Annotated[int, typer.Option(min=1, max=16, help="Rows of one batch.")] = 4,
     seconds: Annotated[float, typer.Option(min=1, help="Measuring time of each row.")] = 8.0,
+    beside: Annotated[bool, typer.Option(help="Leave beside the device what the card's program runs there.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Microseconds between two batches, and the share of time outside the model's math, at 1, 4 and 8 sessions."""
@@ -111,7 +112,7 @@ def bench_overhead(
     except (catalog.UnknownCard, WeightsError, ImportError) as error:
         raise fail(str(error)) from None
     counts = tuple(sorted(sessions or (1, 4, 8)))
-    report = asyncio.run(measure(loaded, counts, steps or loaded.choice.steps, max_rows, seconds))
+    report = asyncio.run(measure(loaded, counts, steps or loaded.choice.steps, max_rows, seconds, beside))
     if as_json:
         print_object(report)
     else:
@@ -119,7 +120,7 @@ def bench_overhead(
 
 
 async def measure(
-    loaded: LoadedCard, counts: Sequence[int], steps: int, max_rows: int, seconds: float
+    loaded: LoadedCard, counts: Sequence[int], steps: int, max_rows: int, seconds: float, beside: bool = False
 ) -> OverheadReport:
     """One engine; sessions are added until each count is reached, and each is measured for `seconds`."""
     from ..clock import SystemClock
@@ -128,8 +129,8 @@ async def measure(
 
     timed = Timed(loaded.runtime)
     frame = replace(loaded.card.frame, fps=ENDLESS_FPS)
-    one_lane = replace(loaded.card, frame=frame, program=REALTIME)  # gaps between batches are those of one thread
-    endless = replace(loaded, card=one_lane, runtime=timed)
+    program = loaded.card.program if beside else REALTIME  # one lane: gaps between batches are those of one thread
+    endless = replace(loaded, card=replace(loaded.card, frame=frame, program=program), runtime=timed)
     engine = Engine((endless,), SystemClock(), EngineSpec(slots=max(counts), max_rows=max_rows, share_cap=1.0))
     await engine.start()
     rows, opened = [], 0

@@ -220,8 +220,8 @@ class Engine:
         self._going.discard(live)
         self._reception.stir()
         counters = live.served.counters
-        counters.frames_dropped += live.frames_dropped
-        counters.frames_superseded += live.frames_superseded
+        counters.frames_dropped += live.screen.show.dropped
+        counters.frames_superseded += live.screen.show.superseded
 
     def _expected(self) -> float:
         return min((live.expected for live in self._lives.values()), default=math.inf)
@@ -244,8 +244,8 @@ class Engine:
             chunks_done=counters.chunks_done,
             chunks_late=counters.chunks_late,
             chunks_cancelled=counters.chunks_cancelled,
-            frames_dropped=counters.frames_dropped + sum(live.frames_dropped for live in mine),
-            frames_superseded=counters.frames_superseded + sum(live.frames_superseded for live in mine),
+            frames_dropped=counters.frames_dropped + sum(live.screen.show.dropped for live in mine),
+            frames_superseded=counters.frames_superseded + sum(live.screen.show.superseded for live in mine),
             faults=counters.faults,
             waiting=self._reception.waiting,
             degraded=counters.degraded,

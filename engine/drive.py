@@ -1,9 +1,11 @@
 """The only place iteration lives: one chunk is driven through init, next, execute, advance and finalize.
 
     init -> next -> [stage] execute | boundary | advance -> next -> ... -> Done -> finalize [commit]
+                                       before a decode: [commit], the next chunk goes ahead -> decode -> finalize
 
 A chunk is a transaction: cancellation and faults roll its staged cache write back, except a write that belongs to the
-previous chunk, which is committed at its own boundary. Knows no device, no clock and no model.
+previous chunk, which is committed at its own boundary. Where its world goes ahead before its pictures are made, it is
+committed there. Knows no device, no clock and no model.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,7 +15,7 @@ import numpy as np
 
 from ..models.contract.cache import CacheView
 from ..models.contract.card import FrameSpec
-from ..models.contract.loop import Ask, Commit, Done, Loop, Outcome, WorkPlan
+from ..models.contract.loop import Ask, Commit, Done, Loop, Outcome, StepKind, WorkPlan
 
 
 class Superseded(Exception):
@@ -77,14 +79,48 @@ class NoCache:
 Execute = Callable[[WorkPlan[Any], CacheView | None], Awaitable[Any]]
 
 
+class Ahead(Protocol):
+    """Whether and when a chunk's world goes on before its pictures are made (`life/ahead.py`)."""
+
+    async def met(self) -> Any | None:
+        """Wait until the pictures of the chunk before are made; its carry, if this chunk began before that."""
+        ...
+
+    @property
+    def wanted(self) -> bool: ...
+
+    def go(self, carry: Any) -> None:
+        """The next chunk may begin with this; what this one staged is committed."""
+        ...
+
+
 async def drive_chunk(
-    loop: Loop[Any, Any, Any, Any], ask: Ask[Any], writes: Writes, execute: Execute, scope: Scope, frame: FrameSpec
+    loop: Loop[Any, Any, Any, Any],
+    ask: Ask[Any],
+    writes: Writes,
+    execute: Execute,
+    scope: Scope,
+    frame: FrameSpec,
+    ahead: Ahead | None = None,
 ) -> Outcome[Any]:
-    """Make one chunk. Raises `Superseded`, `BadFrames` or whatever a step raised; then nothing of it is committed."""
+    """Make one chunk. Raises `Superseded`, `BadFrames` or whatever a step raised; then nothing of it is committed,
+    unless its world went ahead: then only its pictures are missing.
+    """
+    asked = gone = False
     try:
         scope.check()
         state = loop.init(ask)
         while not isinstance(plan := loop.next(state), Done):
+            if plan.kind is StepKind.DECODE and ahead is not None and not asked:
+                asked = True
+                if (carry := await ahead.met()) is not None:
+                    state = loop.meet(state, carry)
+                scope.check()
+                if ahead.wanted and (onward := loop.onward(state)) is not None:
+                    gone = True
+                    writes.commit()
+                    ahead.go(onward)
+                continue
             if plan.commit is not Commit.NONE:
                 writes.stage()
             if plan.rebuilt:
@@ -96,9 +132,11 @@ async def drive_chunk(
             state = loop.advance(state, result)
         outcome = loop.finalize(state)
         _check_frames(outcome.frames_FHWC, frame, opens=ask.carry is None)
-        writes.commit()
+        if not gone:
+            writes.commit()
     except BaseException:
-        writes.rollback()
+        if not gone:
+            writes.rollback()
         raise
     return outcome
 

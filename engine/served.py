@@ -83,10 +83,13 @@ class ServedCard:
 
     def load(self, costs: Costs, steps: int) -> float:
         """Conservative seconds that a chunk takes of the busier of the device's lanes."""
-        program, whole = self.loaded.card.program, self.chunk_price(steps)
-        keys = (key for key in self.profiles.get(steps, ()) if program.where(key.kind) is Where.BESIDE)
-        beside = sum(costs.mean(key, 1) for key in keys)
+        whole, beside = self.chunk_price(steps), self.beside(costs, steps)
         return max(whole - beside, beside)
+
+    def beside(self, costs: Costs, steps: int) -> float:
+        """Seconds that a chunk takes beside the device, on average."""
+        where = self.loaded.card.program.where
+        return sum(costs.mean(key, 1) for key in self.profiles.get(steps, ()) if where(key.kind) is Where.BESIDE)
 
     def lead(self, steps: int, encode: float) -> float:
         """Seconds from asking for a chunk's conditions to its first packet; `encode` counts until that was seen."""

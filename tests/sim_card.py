@@ -39,6 +39,12 @@ class SimLoop:
     def finalize(self, state: SimState) -> Outcome[int]:
         return Outcome(self._frames_FHWC, state.chunk, str(state.chunk))
 
+    def onward(self, state: SimState) -> int:
+        return state.chunk
+
+    def meet(self, state: SimState, carry: int) -> SimState:
+        return state
+
 
 class SimRuntime:
     def allocate(self, slots: int) -> None: ...

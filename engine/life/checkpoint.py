@@ -96,7 +96,7 @@ class Checkpoints:
 
     def boundary(self, latest_start: float) -> None:
         """Between two chunks; `latest_start`: when the session needs the device again."""
-        if self._due() and (self._task is None or self._task.done()):
+        if self.due and (self._task is None or self._task.done()):
             self._task = asyncio.get_running_loop().create_task(self._take(latest_start))
 
     async def close(self) -> None:
@@ -107,7 +107,9 @@ class Checkpoints:
         if store is not None:
             await asyncio.get_running_loop().run_in_executor(self._shared.encoders, store.forget, self._world.session)
 
-    def _due(self) -> bool:
+    @property
+    def due(self) -> bool:
+        """Whether the world should be written down at the next boundary."""
         if self._shared.store is None or not self._world.served.portable(self._shared.spec.snapshot_bytes_max):
             return False
         chunks = self._world.number - self._last_number

@@ -17,7 +17,10 @@ from ..showing.show import Shot
 
 @dataclass(slots=True)
 class Chunk:
-    """`deadline` is its first frame's playout time; to meet it, its first step had to start at `latest_start`."""
+    """`deadline` is its first frame's playout time; to meet it, its first step had to start at `latest_start`. `asked`:
+    when its conditions were due. `generation`: of the world it belongs to. `gone`: that has gone on, and only pictures
+    are missing.
+    """
 
     number: int
     conditions: api.Conditions
@@ -25,6 +28,9 @@ class Chunk:
     begun: float
     deadline: float
     latest_start: float
+    asked: float
+    generation: int = 0
+    gone: bool = False
     steps: list[StepKey] = field(default_factory=list)
     first_step: float = math.inf
     waited: float = 0.0

@@ -9,20 +9,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...models.contract.loop import Outcome
 from .. import api
-from ..caches.pools import UnknownFeature
-from ..drive import BadFrames, Scope, Superseded, drive_chunk
+from ..drive import Scope, Superseded, drive_chunk
 from ..served import ServedCard
 from ..shared import Shared
-from ..showing.playout import Margin, Playout
-from ..showing.raw import ring_for
-from ..showing.show import Show
+from .ahead import Ahead, Pending
 from .checkpoint import Checkpoints
 from .chunk import Chunk
+from .faults import STEP_FAILED, described
 from .past import Past
 from .phase import Phase
 from .prompts import Prompts
+from .screen import Screen
 from .sleep import Sleep
 from .ticketing import Ticketing
 from .world import World
@@ -44,34 +42,28 @@ class Live:
         released: "Callable[[Live], None]",
         fits: "Callable[[Live], bool]",
     ) -> None:
-        card, spec, now = served.loaded.card, shared.spec, shared.clock.now()
         self.session, self.latency_class = opening.session, opening.latency_class
         self.world, self.gone = World(served, opening), asyncio.Event()
         self.steps, self.served = self.world.steps, served
         self._shared, self._events, self._released = shared, emit, released
         self._scope = Scope(shared.scope)
-        self._margin = Margin(spec.margin_low, spec.margin_high)
-        self._playout = Playout(card.frame.fps, card.frame.per_chunk, now)
-        self._show = Show(
-            self.session,
-            card.frame,
-            ring_for(opening, card.frame, shared.raw),
-            shared.clock,
-            self._playout,
-            shared.encoders,
-            served.encoding,
-            served.leads[self.steps].observe,
+        self.screen = Screen(
+            opening,
+            served,
+            shared,
+            self.steps,
             self._emit,
             lambda problem: self._fault("encode_failed", repr(problem), halt=True),
         )
         self._prompts = Prompts(self.session, served, shared, self._scope, self._emit)
         self._checkpoints = Checkpoints(self.world, shared, self._scope, self._prompts)
-        self._ticketing = Ticketing(self.world, shared, self.latency_class, lambda: self._show.lead)
+        self._ticketing = Ticketing(self.world, shared, self.latency_class, lambda: self.screen.show.lead)
         self._sleep = Sleep(
             opening, self.world, shared, self._scope, self._prompts, self._ticketing.execute, lambda: fits(self)
         )
         self.phase, self._paused, self._epoch = Phase.PAUSED, False, 0
         self._chunk: Chunk | None = None
+        self._pending = Pending()
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due, self._asked, self._faults = math.inf, math.inf, 0
@@ -88,30 +80,20 @@ class Live:
         """It holds no slot and no share of the device."""
         return not self.world.slotted
 
-    @property
-    def frames_dropped(self) -> int:
-        return self._show.dropped
-
-    @property
-    def frames_superseded(self) -> int:
-        return self._show.superseded
-
     # ---- commands --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        frame, shared = self.served.loaded.card.frame, self._shared
-        await self._show.open(lambda: shared.encoder(frame, shared.spec.kbps, shared.spec.kbps_max))
+        await self.screen.open()
         if self.phase is not Phase.CLOSED:
-            self._playout.restart(self._shared.clock.now(), self._lead)
+            self.screen.restart()
             self._arm()
 
     async def revive(self, past: Past, kept: bytes | None) -> None:
         """`start` for a session that lived elsewhere. A past that cannot be made again is a fatal fault."""
-        frame, shared = self.served.loaded.card.frame, self._shared
         self.phase = Phase.ASLEEP
         self._paused, self._epoch = past.paused, past.epoch
         self._sleep.hold(past, kept)
-        await self._show.open(lambda: shared.encoder(frame, past.kbps or shared.spec.kbps, shared.spec.kbps_max))
+        await self.screen.open(past.kbps)
         if self.phase is not Phase.CLOSED and not (self.asleep and self._paused):
             self._task = asyncio.get_running_loop().create_task(self._wake())
 
@@ -130,9 +112,9 @@ class Live:
             case api.Resume():
                 self._resume()
             case api.RequestKey():
-                self._show.request_key(command.joined)
+                self.screen.show.request_key(command.joined)
             case api.SetBitrate():
-                self._show.set_bitrate(command.kbps)
+                self.screen.show.set_bitrate(command.kbps)
             case api.Close():
                 self.close()
 
@@ -152,21 +134,27 @@ class Live:
         if self.phase is not Phase.DUE or command.chunk != self.world.number or conditions.epoch < self._epoch:
             self._emit(api.ChunkCancelled(self.session, command.chunk, conditions.epoch))
             if self.phase is Phase.DUE:
-                self._arm_at(self._shared.clock.now() + self._playout.interval)
+                self._arm_at(self._shared.clock.now() + self.screen.playout.interval)
             return
         self._epoch = conditions.epoch
-        now = self._shared.clock.now()
-        self._playout.begun(now - self._due)
+        now, screen, world = self._shared.clock.now(), self.screen, self.world
+        screen.playout.begun(now - self._due)
         self.phase = Phase.RUNNING
-        deadline = self._playout.next
-        latest_start = deadline - self._show.lead - self.served.chunk_price(self.steps)
-        self._chunk = Chunk(self.world.number, conditions, Scope(self._scope), now, deadline, latest_start)
+        self._chunk = Chunk(
+            number=world.number,
+            conditions=conditions,
+            scope=Scope(self._scope),
+            begun=now,
+            deadline=screen.playout.coming,
+            latest_start=screen.latest_start,
+            asked=self._asked,
+            generation=world.generation,
+        )
         self._task = asyncio.get_running_loop().create_task(self._run(self._chunk))
 
     def _supersede(self, command: api.Supersede) -> None:
         self._epoch = max(self._epoch, command.epoch)
-        if self._show.drop_before(self._epoch):
-            self._playout.restart(self._shared.clock.now(), self._lead, self._show.last_shown)
+        self.screen.redirect(self._epoch)
         if command.restart:
             self.world.restart(command.epoch, command.seed, command.opening)
         if self._chunk is not None and self._chunk.conditions.epoch < self._epoch:
@@ -196,24 +184,18 @@ class Live:
         self._paused = False
         self._faults = 0
         if self.phase is Phase.PAUSED:
-            self._playout.restart(self._shared.clock.now(), self._lead)
+            self.screen.restart()
             self._arm()
         elif self.phase is Phase.ASLEEP and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._wake())
 
     # ---- asking ----------------------------------------------------------------------------------------------------
 
-    @property
-    def _lead(self) -> float:
-        """From conditions to the first frame's playout time."""
-        return self.served.lead(self.steps, self._show.lead) + self._margin.value
-
     def _arm(self) -> None:
         if self._paused:
             self._stand_still()
             return
-        ahead = self.latency_class is not api.LatencyClass.INTERACTIVE
-        self._arm_at(self._playout.due(self._lead, self._show.lead, ahead))
+        self._arm_at(self.screen.due())
 
     def _arm_at(self, due: float) -> None:
         self._stop_timer()
@@ -225,7 +207,7 @@ class Live:
     def _ask(self) -> None:
         self.phase = Phase.DUE
         self._shared.dispatcher.nudge()
-        self._emit(api.ChunkDue(self.session, self.world.number, self._playout.next))
+        self._emit(api.ChunkDue(self.session, self.world.number, self.screen.playout.coming))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -234,33 +216,64 @@ class Live:
     # ---- one chunk -------------------------------------------------------------------------------------------------
 
     async def _run(self, chunk: Chunk) -> None:
-        """Drive one chunk; whatever happens to it ends here."""
-        frame = self.served.loaded.card.frame
+        """Drive one chunk; whatever happens to it ends here. Its events come after those of the chunk before."""
+        loaded, pending = self.served.loaded, self._pending
+        ahead = Ahead(pending, chunk.generation, self._should_go_ahead, lambda carry: self._go_ahead(chunk, carry))
         try:
-            ask = self.world.ask(chunk.conditions, self._shared.features)
             outcome = await drive_chunk(
-                self.served.loaded.loop,
-                ask,
+                loaded.loop,
+                self.world.ask(chunk.conditions, self._shared.features),
                 self.world.writes,
                 lambda plan, view: self._ticketing.execute(chunk, plan, view),
                 chunk.scope,
-                frame,
+                loaded.card.frame,
+                ahead,
             )
-        except Superseded:
-            self.served.counters.chunks_cancelled += 1
-            self._emit(api.ChunkCancelled(self.session, chunk.number, chunk.conditions.epoch))
-        except BadFrames as problem:
-            self._fault("bad_frames", str(problem))
-        except UnknownFeature as problem:
-            self._fault("unknown_prompt", f"no feature {problem.key}: encode the prompt again")
         except Exception as problem:
-            log.exception("chunk %d of session %s failed", chunk.number, self.session)
-            self._fault("step_failed", f"{type(problem).__name__}: {problem}")
+            if not chunk.gone:
+                await pending.settled()
+            self._failed(chunk, problem)
+            carry = None
         else:
-            self._finish(chunk, outcome)
-        await self._over()
+            self._faults, carry = 0, outcome.carry
+            if chunk.gone:
+                self.world.pictured(chunk.number, chunk.generation, outcome)
+            else:
+                self.world.advanced(outcome)
+            self.screen.take(chunk, outcome, self._epoch)
+        if chunk.gone:
+            pending.made(carry)
+        else:
+            await self._over()
+
+    def _should_go_ahead(self) -> bool:
+        """Whether the next chunk would begin late if it waited for the pictures of this one."""
+        pictures = self.served.beside(self._shared.costs, self.steps)
+        if not pictures or self._paused or self._checkpoints.due:
+            return False
+        return self.screen.due(after=1) < self._shared.clock.now() + pictures
+
+    def _go_ahead(self, chunk: Chunk, carry: Any) -> None:
+        self.world.go_on(carry)
+        self._pending.go(chunk)
+        self.screen.playout.pending = True
+        self._chunk = self._task = None
+        self.world.forget()
+        self._arm()
+
+    def _failed(self, chunk: Chunk, problem: Exception) -> None:
+        if isinstance(problem, Superseded):
+            if not chunk.gone:  # else the session ends
+                self.served.counters.chunks_cancelled += 1
+                self._emit(api.ChunkCancelled(self.session, chunk.number, chunk.conditions.epoch))
+            return
+        code, detail = described(problem)
+        if code == STEP_FAILED:
+            log.error("chunk %d of session %s failed", chunk.number, self.session, exc_info=problem)
+        self._fault(code, detail, halt=chunk.gone)
 
     async def _fall_asleep(self) -> None:
+        await self._pending.settled()
         if not await self._sleep.fall() or self.phase is Phase.CLOSED:
             await self._over()
             return
@@ -278,24 +291,8 @@ class Live:
             log.exception("session %s cannot be made again", self.session)
             self._fault("lost", f"{type(problem).__name__}: {problem}", halt=True)
         else:
-            self._show.go_on(past.frame, past.pts, past.at, self.world.picture, self.world.number - 1, self._epoch)
-            self._playout.restart(self._shared.clock.now(), self._lead)
+            self.screen.go_on(past, self.world, self._epoch)
         await self._over()
-
-    def _finish(self, chunk: Chunk, outcome: Outcome[Any]) -> None:
-        now, counters = self._shared.clock.now(), self.served.counters
-        self.world.advanced(outcome)
-        self._faults = 0
-        self.served.finished(self.steps, chunk.steps, chunk.device_seconds)
-        ready, epoch = now + self._show.usual, chunk.conditions.epoch
-        late_us, missed = max(0, round((now - chunk.deadline) * 1e6)), ready - chunk.deadline - self._playout.absorbs
-        counters.chunks_done += 1
-        counters.chunks_late += late_us > 0
-        self._margin.finished(missed > 0)
-        self.served.allowance.finished(missed, chunk.waited)
-        self._emit(api.ChunkDone(self.session, chunk.number, epoch, outcome.digest, late_us, chunk.timings()))
-        times = self._playout.place(ready, len(outcome.frames_FHWC))
-        self._show.push(chunk.shots(outcome.frames_FHWC, times, now - self._asked - chunk.waited))
 
     async def _over(self) -> None:
         """A boundary between chunks: nothing of this session is on the device."""
@@ -317,7 +314,8 @@ class Live:
         self._emit(api.Fault(self.session, code, detail, fatal))
 
     async def _release(self) -> None:
-        await self._show.close()
+        await self._pending.settled()
+        await self.screen.show.close()
         await self._prompts.close()
         self._sleep.stir()
         await self._checkpoints.close()

@@ -50,7 +50,7 @@ async def revive(
 async def _again(world: World, step: api.Begin, shared: Shared, scope: Scope, execute: ExecuteChunk) -> None:
     """Urgent: people look at a still picture."""
     now, loaded = shared.clock.now(), world.served.loaded
-    chunk = Chunk(world.number, step.conditions, Scope(scope), now, now, now)
+    chunk = Chunk(world.number, step.conditions, Scope(scope), now, now, now, now)
     outcome = await drive_chunk(
         loaded.loop,
         world.ask(step.conditions, shared.features),

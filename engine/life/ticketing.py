@@ -1,5 +1,6 @@
 """One session's way to the device: each step of a chunk becomes a ticket and a job. Knows no phases and no viewers."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -7,10 +8,13 @@ from ...models.contract.cache import CacheView
 from ...models.contract.loop import WorkPlan
 from .. import api
 from ..device.dispatch import Job
+from ..drive import Superseded
 from ..scheduling.scheduler import Ticket
 from ..shared import Shared
 from .chunk import Chunk
 from .world import World
+
+log = logging.getLogger(__name__)
 
 
 class Ticketing:
@@ -22,7 +26,22 @@ class Ticketing:
         self._world, self._shared, self._latency_class, self._lead = world, shared, latency_class, lead
 
     async def execute(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
-        """The step's result. Raises what it raised, or `Superseded`."""
+        """The step's result. Raises what it raised, or `Superseded`.
+
+        A world that has gone on cannot end its chunk any more: pictures that fail are made once again.
+        """
+        try:
+            return await self._once(chunk, plan, view)
+        except Superseded:
+            raise
+        except Exception:
+            if not chunk.gone:
+                raise
+            log.exception("the pictures of chunk %d of session %s failed once", chunk.number, self._world.session)
+            self._world.served.counters.faults += 1
+            return await self._once(chunk, plan, view)
+
+    async def _once(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         shared, served = self._shared, self._world.served
         key = served.step_key(plan)
         ticket = Ticket(

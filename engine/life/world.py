@@ -54,9 +54,20 @@ class World:
         )
 
     def advanced(self, outcome: Outcome[Any]) -> None:
-        self.carry, self.opening = outcome.carry, None
+        self.go_on(outcome.carry)
         self.picture = outcome.frames_FHWC[-1]
+
+    def go_on(self, carry: Any) -> None:
+        """One chunk further; its pictures may come later (`pictured`)."""
+        self.carry, self.opening = carry, None
         self.number += 1
+
+    def pictured(self, number: int, generation: int, outcome: Outcome[Any]) -> None:
+        """A chunk that went on early is whole, unless the world has begun anew since."""
+        if generation == self.generation:
+            self.picture = outcome.frames_FHWC[-1]
+            if number + 1 == self.number:
+                self.carry = outcome.carry
 
     def restart(self, epoch: int, seed: int, opening: api.Opening | None = None) -> None:
         """Ask for a new world; `forget` carries it out."""

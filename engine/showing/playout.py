@@ -78,6 +78,8 @@ class Playout:
         self.per_chunk = per_chunk
         self.next = start
         self.origin = start
+        self.pending = False
+        """The next chunk to be placed has gone ahead: the one that begins now comes after it."""
         self._last: float | None = None
 
     @property
@@ -85,18 +87,26 @@ class Playout:
         return self.per_chunk * self.interval
 
     @property
+    def coming(self) -> float:
+        """When the first frame of the chunk that begins next should be shown."""
+        return self.next + self.pending * self.chunk_seconds
+
+    @property
     def absorbs(self) -> float:
         """Seconds by which a chunk may be late without moving the clock."""
         return ABSORBED * self.interval
 
-    def due(self, lead: float, encode: float, ahead: bool = False) -> float:
+    def due(self, lead: float, encode: float, ahead: bool = False, after: int = 0) -> float:
         """When to ask for the next chunk's conditions: just in time, or `ahead` as far as is allowed.
 
-        Never before the chunk in front goes to the encoder (`encode` before it shows), so generation leads playout by
-        at most one chunk.
+        `after`: of the chunk that comes so many later, while that in front of it has no pictures yet.
+
+        Never before the chunk in front goes to the encoder (`encode` before it shows), or the one before that while the
+        chunk in front has no pictures: so generation leads playout by at most one chunk that could be shown.
         """
+        shown = self.coming + after * self.chunk_seconds
         earliest = self.next - self.chunk_seconds - encode
-        return earliest if ahead else max(earliest, self.next - lead)
+        return earliest if ahead else max(earliest, shown - lead)
 
     def begun(self, delay: float) -> None:
         """Conditions came `delay` after they were due; a delay that is not absorbed moves the clock."""
@@ -108,7 +118,7 @@ class Playout:
 
         `frames` 0 = as many as chunks usually have.
         """
-        frames = frames or self.per_chunk
+        frames, self.pending = frames or self.per_chunk, False
         late = ready - self.next
         moved = late > self.absorbs
         first = ready if moved else self.next
@@ -119,6 +129,7 @@ class Playout:
 
     def restart(self, now: float, lead: float, last_shown: float | None = None) -> None:
         """Lay the clock anew from now: after a pause, or (`last_shown`) when frames not yet shown were dropped."""
+        self.pending = False
         last = self._last if last_shown is None else last_shown
         earliest = now + lead
         self.next = earliest if last is None else max(earliest, last + self.interval)

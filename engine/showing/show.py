@@ -118,6 +118,10 @@ class Show:
             self._drop()
         self._changed.set()
 
+    def skip(self, frames: int) -> None:
+        """So many were made of a world that was redirected meanwhile."""
+        self.superseded += frames
+
     def drop_before(self, epoch: int) -> bool:
         """Frames of older epochs are never shown again; True when some were waiting."""
         self._epoch = max(self._epoch, epoch)

@@ -170,8 +170,15 @@ class AnyFlowLoop:
     def finalize(self, state: AnyFlowState) -> Outcome[AnyFlowCarry]:
         if state.frames_FHWC is None or state.features is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(state.levels) - 1})")
-        carry = AnyFlowCarry(state.kept_FCHW, state.partition, state.features)
-        return Outcome(state.frames_FHWC, carry, hashlib.sha256(state.x_FCHW.astype("<f4").tobytes()).hexdigest())
+        digest = hashlib.sha256(state.x_FCHW.astype("<f4").tobytes()).hexdigest()
+        return Outcome(state.frames_FHWC, AnyFlowCarry(state.kept_FCHW, state.partition, state.features), digest)
+
+    def onward(self, state: AnyFlowState) -> AnyFlowCarry | None:
+        """With the decoder's features of the chunk before; a world's first pictures have none."""
+        return None if state.features is None else AnyFlowCarry(state.kept_FCHW, state.partition, state.features)
+
+    def meet(self, state: AnyFlowState, carry: AnyFlowCarry) -> AnyFlowState:
+        return msgspec.structs.replace(state, features=carry.features)
 
     def _denoised(self, state: AnyFlowState, velocity_FCHW: Latent) -> AnyFlowState:
         """One Euler step in float64; after the last one the chunk joins the history, and the oldest may leave it."""

@@ -101,6 +101,13 @@ class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
         carry = self._interceptor.carried(outcome.carry, state.own)
         return Outcome(outcome.frames_FHWC, carry, outcome.digest)
 
+    def onward(self, state: Intercepted[State, Own]) -> Carried[Carry, Own] | None:
+        carry = self._loop.onward(state.inner)
+        return None if carry is None else self._interceptor.carried(carry, state.own)
+
+    def meet(self, state: Intercepted[State, Own], carry: Carried[Carry, Own]) -> Intercepted[State, Own]:
+        return Intercepted(self._loop.meet(state.inner, carry.inner), state.own)
+
     def _settled(self, state: Intercepted[State, Own]) -> Intercepted[State, Own]:
         """The state at the next step that runs."""
         while isinstance(decided := self._decided(state), Answer):

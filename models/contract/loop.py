@@ -120,6 +120,19 @@ class Loop(Protocol[State, Row, Result_contra, Carry]):
 
     def finalize(self, state: State) -> Outcome[Carry]: ...
 
+    def onward(self, state: State) -> Carry | None:
+        """Asked before a DECODE step: what the next chunk may begin with before this one's pictures are made.
+
+        It may lack what only they tell; None: the next chunk cannot begin yet.
+        """
+        ...
+
+    def meet(self, state: State, carry: Carry) -> State:
+        """Before its own DECODE step a chunk that began from `onward` takes over what was lacking, from the carry of
+        the chunk before as that finished.
+        """
+        ...
+
 
 class Runtime(Protocol[Row, Result]):
     """A card's weights on one device: what a step is. Called on the device's thread only."""

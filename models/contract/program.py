@@ -3,7 +3,8 @@
 realtime    prompt_encode -> chunk_rollout -> decode -> encode        encode is the engine's, for every card
 
 device  [ denoise n ][ denoise n+1 ][ denoise n+2 ]      a decode that runs beside the device meets the next chunk's
-beside               [ decode n    ][ decode n+1  ]      denoise; what it computes is the same bits either way
+beside               [ decode n    ][ decode n+1  ]      denoise (others', and its own world's where that would else
+                                                         be late); what it computes is the same bits either way
 """
 
 from dataclasses import dataclass

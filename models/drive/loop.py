@@ -147,9 +147,18 @@ class DriveLoop:
     def finalize(self, state: DriveState) -> Outcome[DriveCarry]:
         if state.frame_HWC is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(state.levels)})")
+        digest = hashlib.sha256(state.x_NC.astype("<f4").tobytes()).hexdigest()
+        return Outcome(state.frame_HWC[None], self._carry(state), digest)
+
+    def onward(self, state: DriveState) -> DriveCarry:
+        return self._carry(state)
+
+    def meet(self, state: DriveState, carry: DriveCarry) -> DriveState:
+        return state  # pictures are made from latents alone
+
+    def _carry(self, state: DriveState) -> DriveCarry:
         history_3NC = np.concatenate([state.x_NC[None], state.carry.history_3NC[:2]])
-        carry = DriveCarry(history_3NC, state.carry.frames + 1, state.innovation, state.cond)
-        return Outcome(state.frame_HWC[None], carry, hashlib.sha256(state.x_NC.astype("<f4").tobytes()).hexdigest())
+        return DriveCarry(history_3NC, state.carry.frames + 1, state.innovation, state.cond)
 
     def _opening(self, ask: Ask[DriveCarry], look_L: Latent) -> DriveCarry:
         if ask.committed:

@@ -177,10 +177,18 @@ class MatrixGameLoop:
     def finalize(self, state: MatrixGameState) -> Outcome[MatrixGameCarry]:
         if state.frames_FHWC is None or state.world is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(self._levels) - 1})")
+        return Outcome(state.frames_FHWC, self._carry(state, state.world), state.digest)
+
+    def onward(self, state: MatrixGameState) -> MatrixGameCarry | None:
+        """With the decoder's features of the chunk before; a world's first pictures have none."""
+        return self._carry(state, state.world) if state.world is not None and state.features else None
+
+    def meet(self, state: MatrixGameState, carry: MatrixGameCarry) -> MatrixGameState:
+        return msgspec.structs.replace(state, features=carry.features)
+
+    def _carry(self, state: MatrixGameState, world: World) -> MatrixGameCarry:
         frames = state.first_frame + self._spec.chunk
-        kept = (state.keyboard_AK[-KEPT:], state.mouse_A2[-KEPT:])
-        carry = MatrixGameCarry(state.world, frames, *kept, state.features)
-        return Outcome(state.frames_FHWC, carry, state.digest)
+        return MatrixGameCarry(world, frames, state.keyboard_AK[-KEPT:], state.mouse_A2[-KEPT:], state.features)
 
     def _pass(self, state: MatrixGameState, world: World, sigma: float, next_sigma: float) -> PassRow:
         noise = NoiseKey(state.seed, state.branch, state.chunk, state.step)

@@ -155,9 +155,17 @@ class ToyLoop:
     def finalize(self, state: ToyState) -> Outcome[ToyCarry]:
         if state.frames_FHWC is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (denoise step {state.step} of {state.steps})")
-        trail = (*state.carry.trail, *state.path)[-TRAIL:]
-        carry = ToyCarry(state.x_C, state.path[-1], trail)
-        return Outcome(state.frames_FHWC, carry, hashlib.sha256(state.x_C.astype("<i8").tobytes()).hexdigest())
+        digest = hashlib.sha256(state.x_C.astype("<i8").tobytes()).hexdigest()
+        return Outcome(state.frames_FHWC, self._carry(state), digest)
+
+    def onward(self, state: ToyState) -> ToyCarry:
+        return self._carry(state)
+
+    def meet(self, state: ToyState, carry: ToyCarry) -> ToyState:
+        return state  # pictures are made from latents alone
+
+    def _carry(self, state: ToyState) -> ToyCarry:
+        return ToyCarry(state.x_C, state.path[-1], (*state.carry.trail, *state.path)[-TRAIL:])
 
     def _denoised(self, state: ToyState, x0_C: Latent) -> ToyState:
         step = state.step + 1

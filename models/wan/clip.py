@@ -143,6 +143,12 @@ class ClipLoop:
             raise ValueError(f"clip {state.chunk} is not done: step {state.step}, {len(state.frames)} parts decoded")
         return Outcome(np.concatenate(state.frames), ClipCarry(state.clips + 1), "-".join(state.digests))
 
+    def onward(self, state: ClipState) -> ClipCarry:
+        return ClipCarry(state.clips + 1)
+
+    def meet(self, state: ClipState, carry: ClipCarry) -> ClipState:
+        return state  # clips know nothing of each other
+
     def _denoise(self, state: ClipState) -> DenoiseRow:
         last = state.step == len(state.sigmas) - 1
         guide = Guide(self._policy, self._clip.guidance, state.part.value, state.negative_CFHW)

@@ -179,16 +179,30 @@ class WanLoop:
     def finalize(self, state: WanState) -> Outcome[WanCarry]:
         if state.decoded is None or state.x_CFHW is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (phase {state.phase}, step {state.step})")
+        decoded = state.decoded
+        carry = self._carry(state, state.x_CFHW, decoded.features, decoded.edge_3HW)
+        return Outcome(decoded.frames_THWC, carry, decoded.digest)
+
+    def onward(self, state: WanState) -> WanCarry | None:
+        """With the decoder's features of the chunk before. A world's first pictures have none, and a card that rebuilds
+        from context begins with the pictures themselves.
+        """
+        if state.carry is None or self._plan.context:
+            return None
+        return self._carry(state, _needed(state.x_CFHW), state.carry.features, None)
+
+    def meet(self, state: WanState, carry: WanCarry) -> WanState:
+        assert state.carry is not None, "it began from a carry"
+        return msgspec.structs.replace(state, carry=msgspec.structs.replace(state.carry, features=carry.features))
+
+    def _carry(
+        self, state: WanState, x_CFHW: Tensor, features: tuple[Tensor, ...], edge_3HW: Tensor | None
+    ) -> WanCarry:
         kept, clean = self._plan.kept_frames, None
         if kept:
-            before = [] if state.carry is None else [_needed(state.carry.clean_CFHW).to(state.x_CFHW.device)]
-            clean = torch.cat([*before, state.x_CFHW], 1)
-            clean = clean[:, -kept:].contiguous()
-        decoded = state.decoded
-        carry = WanCarry(
-            state.first_frame + self._plan.chunk, state.prompt.key, decoded.features, clean, decoded.edge_3HW
-        )
-        return Outcome(decoded.frames_THWC, carry, decoded.digest)
+            before = [] if state.carry is None else [_needed(state.carry.clean_CFHW).to(x_CFHW.device)]
+            clean = torch.cat([*before, x_CFHW], 1)[:, -kept:].contiguous()
+        return WanCarry(state.first_frame + self._plan.chunk, state.prompt.key, features, clean, edge_3HW)
 
     def _rebuilds(self, ask: Ask[WanCarry], prompt: Prompt, carry: WanCarry) -> bool:
         """At a switch: when the mix has changed and is a single prompt (a blend rebuilds once, when it has arrived)."""

@@ -126,7 +126,16 @@ class WaypointLoop:
         if state.picture_HWC is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(SIGMAS)})")
         digest = hashlib.sha256(state.x_TC.astype("<f4").tobytes()).hexdigest()
-        return Outcome(state.picture_HWC[None], WaypointCarry(state.frame + 1), digest)
+        return Outcome(state.picture_HWC[None], self._carry(state), digest)
+
+    def onward(self, state: WaypointState) -> WaypointCarry:
+        return self._carry(state)
+
+    def meet(self, state: WaypointState, carry: WaypointCarry) -> WaypointState:
+        return state  # pictures are made from latents alone
+
+    def _carry(self, state: WaypointState) -> WaypointCarry:
+        return WaypointCarry(state.frame + 1)
 
 
 def _mixed(features: tuple[tuple[object, float], ...]) -> Tensor:

@@ -5,6 +5,8 @@ digest. What it makes alone is asked twice: of its own loop without the engine, 
 """
 
 import pytest
+from worldroom.engine.life.ahead import Pending
+from worldroom.models.contract.program import Where
 from worldroom.models.toy import golden
 from worldroom.tests.fake_engine import toy
 from worldroom.tests.interleave.scene import Wanderer, check, together
@@ -13,6 +15,7 @@ from worldroom.tests.virtual_time import run
 SESSIONS = (2, 4, 8)
 CHUNKS = 16
 TIMES = (0.0002, 0.001, 0.003)
+SLOW_TIMES = (0.002, 0.006, 0.010)
 SHORT, LONG = range(20), range(20, 200)
 
 
@@ -25,6 +28,16 @@ def interleave(sessions: int, seed: int) -> list[Wanderer]:
     for person in people:
         check(person, twin)
         check_golden(person, per_chunk)
+    return people
+
+
+def interleave_ahead(sessions: int, seed: int) -> list[Wanderer]:
+    """Chunks take longer than they last, pictures are made beside: worlds go on before they have them."""
+    per_chunk = 1 + seed % 2
+    card = toy(60, per_chunk, Where.BESIDE)
+    people: list[Wanderer] = run(together(card, seed, sessions, CHUNKS, (1, 2), SLOW_TIMES))
+    for person in people:
+        check(person, toy(60, per_chunk))
     return people
 
 
@@ -42,6 +55,29 @@ def check_golden(person: Wanderer, per_chunk: int) -> None:
 @pytest.mark.parametrize("seed", SHORT)
 def test_interleaved_sessions_make_what_each_makes_alone(sessions: int, seed: int) -> None:
     interleave(sessions, seed)
+
+
+@pytest.mark.parametrize("sessions", SESSIONS)
+@pytest.mark.parametrize("seed", range(10))
+def test_worlds_that_are_ahead_of_their_pictures_make_what_each_makes_alone(sessions: int, seed: int) -> None:
+    interleave_ahead(sessions, seed)
+
+
+def test_the_gate_sees_worlds_that_are_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[int] = []
+    go = Pending.go
+    monkeypatch.setattr(Pending, "go", lambda pending, chunk: (gone.append(chunk.number), go(pending, chunk)))
+    people = [person for seed in range(4) for person in interleave_ahead(2, seed)]
+    assert len(gone) > 50
+    assert sum(person.cancelled for person in people) > 10
+    assert sum(len([*person.lived()]) > 1 for person in people) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sessions", SESSIONS)
+@pytest.mark.parametrize("seed", range(10, 200))
+def test_the_other_seeds_of_worlds_that_are_ahead(sessions: int, seed: int) -> None:
+    interleave_ahead(sessions, seed)
 
 
 @pytest.mark.slow

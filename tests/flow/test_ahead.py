@@ -1,0 +1,209 @@
+"""A world goes on before the pictures of its last chunk are made, where it would else be late; nothing else changes.
+
+step 14 ms, commit 2 ms, decode 24 ms of 41.7 ms a frame: one after the other they are late, side by side they fit.
+"""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from worldroom.clock import LoopClock
+from worldroom.engine import api
+from worldroom.engine.caches.store import SnapshotFolder
+from worldroom.engine.core import Engine
+from worldroom.engine.device.worker import Batch
+from worldroom.engine.life.ahead import Pending
+from worldroom.engine.life.chunk import Chunk
+from worldroom.engine.spec import EngineSpec
+from worldroom.models.contract.loop import StepKind
+from worldroom.models.contract.program import Where, realtime
+from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.wan.card import SPECS
+from worldroom.models.wan.parity_rollout import loaded, twin
+from worldroom.models.wan.rows import Sharing
+from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, started, toy, until
+from worldroom.tests.interleave.scene import Fingerprints, fingerprint
+from worldroom.tests.virtual_time import run
+
+SLOW = {StepKind.DENOISE: 0.014, StepKind.COMMIT: 0.020, StepKind.DECODE: 0.038}
+
+
+@pytest.fixture
+def gone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of the chunks that went ahead."""
+    chunks: list[int] = []
+    go = Pending.go
+
+    def noted(pending: Pending, chunk: Chunk) -> None:
+        chunks.append(chunk.number)
+        go(pending, chunk)
+
+    monkeypatch.setattr(Pending, "go", noted)
+    return chunks
+
+
+async def alone(
+    where: Where = Where.BESIDE, costs: dict[StepKind, float] = SLOW, **spec: object
+) -> tuple[Engine, FakeDevice, Person]:
+    fields = {"share_cap": 1.0, **spec}
+    engine, device = await started(lambda batch: costs.get(batch.kind, 0.0), (toy(decode=where),), EngineSpec(**fields))  # type: ignore[arg-type]
+    person = Person(engine, "a")
+    assert isinstance(await person.open(steps=1), api.Opened)
+    return engine, device, person
+
+
+async def empty(engine: Engine, device: FakeDevice) -> None:
+    await asyncio.sleep(1)
+    assert engine.capacity()[0].pool_bytes_used == 0
+    assert engine._dispatcher.idle and not device.busy
+    engine.check_integrity()
+    await engine.close()
+
+
+def test_a_world_keeps_its_rate_although_a_chunk_takes_longer_than_it_lasts(gone: list[int]) -> None:
+    async def scene(where: Where) -> tuple[float, list[str]]:
+        engine, _, person = await alone(where)
+        await asyncio.sleep(10)
+        await engine.close()
+        assert [frame.chunk for _, frame in person.frames] == list(range(len(person.frames)))
+        assert not person.faults
+        return len(person.frames) / 10, person.digests()
+
+    rate, expected = run(scene(Where.DEVICE))
+    assert gone == [] and 13 < rate < 14  # 72 ms
+    faster, digests = run(scene(Where.BESIDE))
+    assert len(gone) > 200 and faster > 23
+    assert digests[: len(expected)] == expected
+
+
+def test_where_there_is_time_the_next_chunk_waits_for_newer_input(gone: list[int]) -> None:
+    async def scene() -> None:
+        engine, _, person = await alone(costs={StepKind.DENOISE: 0.006, StepKind.COMMIT: 0.002, StepKind.DECODE: 0.008})
+        await asyncio.sleep(5)
+        assert len(person.frames) > 100
+        await engine.close()
+
+    run(scene())
+    assert gone == []
+
+
+def test_a_redirect_does_not_undo_a_chunk_whose_world_went_on(gone: list[int]) -> None:
+    """It is done, though nobody sees it; the chunk behind it is cancelled. Their events keep their order."""
+
+    async def scene() -> None:
+        engine, device, person = await alone()
+        heard: list[api.Event] = []
+        hear = person.hear
+        engine._lives["a"]._events = lambda event: (heard.append(event), hear(event))
+        for turn in range(40):
+            await until(lambda: engine._lives["a"]._pending.chunk is not None and engine._lives["a"]._chunk is not None)
+            pending = engine._lives["a"]._pending.chunk
+            assert pending is not None
+            person.supersede(restart=turn % 3 == 0, seed=turn)
+            await asyncio.sleep(0.3)
+            ends = [event for event in heard if isinstance(event, api.ChunkDone | api.ChunkCancelled)]
+            place = next(i for i, event in enumerate(ends) if event.chunk == pending.number)
+            assert isinstance(ends[place], api.ChunkDone)
+            assert isinstance(ends[place + 1], api.ChunkCancelled) and ends[place + 1].chunk == pending.number + 1
+            frames = [event for event in heard if isinstance(event, api.Frame)]
+            assert not any(frame.chunk == pending.number for frame in frames)
+            heard.clear()
+        assert [done.chunk for _, done in person.done] == list(range(len(person.done)))
+        engine.post(api.Close("a"))
+        await empty(engine, device)
+
+    run(scene())
+
+
+def test_a_session_can_be_closed_at_any_moment(gone: list[int]) -> None:
+    async def scene(moment: float) -> None:
+        engine, device, person = await alone()
+        await until(lambda: engine._lives["a"]._pending.chunk is not None)
+        await asyncio.sleep(moment)
+        engine.post(api.Close("a"))
+        await empty(engine, device)
+        count = len(person.done)
+        await asyncio.sleep(1)
+        assert len(person.done) == count
+
+    for moment in (0.0, 0.003, 0.016, 0.025, 0.037):
+        run(scene(moment))
+
+
+def test_pictures_that_fail_once_are_made_again_and_twice_they_end_the_session(gone: list[int]) -> None:
+    async def scene(failures: int) -> tuple[Person, int]:
+        engine, device, person = await alone()
+        await until(lambda: engine._lives["a"]._pending.chunk is not None)
+        left = failures
+
+        def fails(batch: Batch) -> None:
+            nonlocal left
+            if batch.kind is StepKind.DECODE and left > 0:
+                left -= 1
+                raise FloatingPointError("not finite")
+
+        device.fail = fails
+        await asyncio.sleep(2)
+        counted = engine.capacity()[0].faults
+        engine.post(api.Close("a"))
+        await empty(engine, device)
+        return person, counted
+
+    person, counted = run(scene(1))
+    assert not person.faults and counted == 1
+    assert [frame.chunk for _, frame in person.frames] == list(range(len(person.frames))) and len(person.frames) > 40
+    person, counted = run(scene(2))
+    assert [(fault.code, fault.fatal) for fault in person.faults] == [("step_failed", True)]
+    assert counted == 2
+
+
+def test_checkpoints_are_taken_though_the_world_is_always_ahead(gone: list[int], tmp_path: Path) -> None:
+    async def scene() -> list[int]:
+        kept: list[int] = []
+        engine = Engine(
+            (toy(decode=Where.BESIDE),),
+            LoopClock(asyncio.get_running_loop()),
+            EngineSpec(share_cap=1.0, checkpoint_seconds=0.5),
+            FakeDevice(lambda batch: SLOW.get(batch.kind, 0.0)),
+            BlankEncoder,
+            store=SnapshotFolder(tmp_path),
+            kept=lambda session, chunk, epoch: kept.append(chunk),
+        )
+        await engine.start()
+        await Person(engine, "a").open(steps=1)
+        await asyncio.sleep(5)
+        await engine.close()
+        return kept
+
+    assert len(run(scene())) >= 8
+    assert len(gone) > 60
+
+
+def test_a_decoder_with_a_memory_meets_the_chunk_before(gone: list[int]) -> None:
+    """Wan's decoder goes on from features of the chunk before, which were not there when the next chunk began."""
+    spec = twin(SPECS["longlive-1.3b"])
+    card = loaded(replace(spec, plan=replace(spec.rollout, sigmas=spec.rollout.sigmas[:1])), Sharing.ALONE)
+    beside = replace(card, card=replace(card.card, program=realtime(Where.BESIDE)))
+    costs = {StepKind.DENOISE: 0.4, StepKind.COMMIT: 0.1, StepKind.DECODE: 0.6}  # of 0.75 s a chunk
+    text, count = card.card.suggestions[0], 6
+
+    async def scene() -> Person:
+        spec = EngineSpec(slots=1, share_cap=1.0)
+        engine, _ = await started(lambda batch: costs.get(batch.kind, 0.01), (beside,), spec, Fingerprints)
+        person = Person(engine, "a", text, controls=lambda chunk: ())
+        assert isinstance(await person.open(card.card.name, seed=3), api.Opened)
+        await until(lambda: len(person.done) == count, 60)
+        await asyncio.sleep(1)
+        await engine.close()
+        return person
+
+    person = run(scene())
+    assert len(gone) >= count - 2 and 0 not in gone  # a world's first pictures have nothing to go on from
+    inputs = [ChunkInput((), (0.0, 0.0), text) for _ in range(count)]
+    expected = [*Session(card, 0, 3, inputs, card.runtime.encode_prompt).run()]
+    assert person.digests()[:count] == [outcome.digest for outcome in expected]
+    pixels = [{fingerprint(frame) for frame in outcome.frames_FHWC} for outcome in expected]
+    shown = [frame for _, frame in person.frames if frame.chunk < count]
+    assert all(frame.data in pixels[frame.chunk] for frame in shown)
+    assert len({frame.chunk for frame in shown}) == count
