@@ -57,15 +57,15 @@ class Lead:
 class Allowance:
     """Seconds kept for the steps of others, learnt from chunks that were late because they waited for the device.
 
-    A late chunk adds half of what it waited and was late by, a punctual one takes 1/500 back. All sessions of a card
-    learn together. On a device of one's own it is 0.
+    A late chunk adds what it waited or was late by, whichever is less; a punctual one takes 1/500 back. All sessions of
+    a card learn together. On a device of one's own it is 0.
     """
 
     value: float = 0.0
 
     def finished(self, late: float, waited: float) -> None:
         if late > 0:
-            self.value += 0.5 * min(late, waited)
+            self.value += min(late, waited)
         else:
             self.value *= 0.998
 

@@ -1,7 +1,7 @@
 """The playout clock: even intervals, no catching up, presentation times from the clock."""
 
 import pytest
-from worldroom.engine.showing.playout import Lead, Margin, Playout
+from worldroom.engine.showing.playout import Allowance, Lead, Margin, Playout
 
 
 def test_a_punctual_chunk_shows_at_its_deadline_and_frames_follow_one_by_one() -> None:
@@ -84,3 +84,26 @@ def test_the_lead_is_one_quantile_of_the_whole_way_once_enough_is_known() -> Non
     for number in range(20):
         lead.observe(0.010 + number / 1000)
     assert round(lead.value(unknown=0.5), 6) == 0.027, "two of the last twenty took longer"
+
+
+def test_what_others_take_is_learnt_from_chunks_that_waited_and_were_late() -> None:
+    allowance = Allowance()
+    allowance.finished(late=0.010, waited=0.004)
+    assert allowance.value == 0.004
+    allowance.finished(late=0.001, waited=0.020)
+    assert allowance.value == pytest.approx(0.005)
+    allowance.finished(late=-0.010, waited=0.0)
+    assert allowance.value == pytest.approx(0.00499)
+    alone = Allowance()
+    alone.finished(late=0.010, waited=0.0)
+    assert alone.value == 0.0
+
+
+def test_the_chunk_behind_one_without_pictures_is_due_when_that_one_would_be_shown() -> None:
+    playout = Playout(fps=10, per_chunk=1, start=1.0)
+    assert playout.due(lead=0.15, encode=0.01) == pytest.approx(0.89)
+    playout.pending = True
+    assert playout.coming == pytest.approx(1.1)
+    assert playout.due(lead=0.15, encode=0.01) == pytest.approx(0.95)
+    playout.place(ready=1.0)
+    assert not playout.pending and playout.coming == pytest.approx(1.1)
