@@ -121,7 +121,9 @@ class ControlInfo(Message, frozen=True):
 
 class CardInfo(Message, frozen=True):
     """A card as the edge may know it. width and height are what viewers see (already scaled).
-    `opening`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers."""
+    `opening`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers.
+    `absorbed_us`: a chunk is late when it is later than this, because then the playout clock moves.
+    """
 
     name: str
     version: str
@@ -134,6 +136,7 @@ class CardInfo(Message, frozen=True):
     suggestions: tuple[str, ...]
     price_us: int
     bytes_per_session: int
+    absorbed_us: int
     opening: OpeningSize | None = None
     recache: bool = False
 
@@ -216,7 +219,7 @@ class Timings(Message, frozen=True):
 
 
 class ChunkDone(Message, frozen=True):
-    """Committed. `digest` identifies its latents for replay; `late_us` > 0 = finished after its deadline."""
+    """Committed. `digest` identifies its latents for replay; `late_us`: microseconds after its deadline."""
 
     session: str
     chunk: int

@@ -34,7 +34,6 @@ from .scheduling.scheduler import Rules
 from .served import ServedCard
 from .shared import Shared
 from .showing.encode import H264Encoder
-from .showing.playout import ABSORBED
 from .spec import EngineSpec
 from .upkeep import Upkeep
 from .warmup import warm_up
@@ -160,8 +159,7 @@ class Engine:
         return self._dispatcher.trail
 
     def _watch(self, opening: api.Open, events: Callable[[api.Event], None]) -> Watched:
-        absorbed_us = 1e6 * ABSORBED / self._served[opening.card].loaded.card.frame.fps
-        watched = self._watched[opening.session] = Watched(events, absorbed_us)
+        watched = self._watched[opening.session] = Watched(events, self._served[opening.card].absorbed_us)
         return watched
 
     async def close(self) -> None:

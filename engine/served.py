@@ -14,7 +14,7 @@ from .api import CardInfo, ControlInfo, OpeningSize
 from .caches.pools import SlabPool, SlotWrites, content_of, digest_of
 from .drive import NoCache, Writes
 from .scheduling.costs import Costs, Estimate, StepKey
-from .showing.playout import Allowance, Lead
+from .showing.playout import ABSORBED, Allowance, Lead
 
 _NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
 
@@ -52,6 +52,11 @@ class ServedCard:
     @property
     def chunk_seconds(self) -> float:
         return self.loaded.card.frame.per_chunk / self.loaded.card.frame.fps
+
+    @property
+    def absorbed_us(self) -> int:
+        """A chunk later than this is late: the playout clock moves."""
+        return round(1e6 * ABSORBED / self.loaded.card.frame.fps)
 
     @property
     def default_steps(self) -> int:
@@ -120,6 +125,7 @@ class ServedCard:
             suggestions=card.suggestions,
             price_us=round(self.chunk_price(self.default_steps) * 1e6),
             bytes_per_session=self.pool.spec.bytes_per_session,
+            absorbed_us=self.absorbed_us,
             opening=self._opening(),
             recache=self._has(StepKind.RECACHE),
         )

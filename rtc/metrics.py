@@ -81,7 +81,7 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
     )
     counters: tuple[tuple[str, str, int], ...] = (
         ("chunks", "chunks committed", capacity.chunks_done),
-        ("chunks_late", "chunks finished after their deadline", capacity.chunks_late),
+        ("chunks_late", "chunks later than the playout clock absorbs", capacity.chunks_late),
         ("chunks_cancelled", "chunks cancelled", capacity.chunks_cancelled),
         ("raw_frames_dropped", "raw frames dropped before the encoder", capacity.frames_dropped),
         ("degraded", "sessions let in with fewer steps than the default", capacity.degraded),

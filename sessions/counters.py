@@ -8,7 +8,8 @@ GAUGES = frozenset({"rooms", "participants", "journal_buffered", "journal_spool_
 
 @dataclass(slots=True)
 class RoomsCounters:
-    """What is refused or dropped is counted by why. `journal_*`: see `JournalCounters`; `journal_away` is 0 or 1."""
+    """What is refused or dropped is counted by why. `chunks_late`: later than the playout clock absorbs.
+    `journal_*`: see `JournalCounters`; `journal_away` is 0 or 1."""
 
     rooms: int = 0
     participants: int = 0

@@ -37,7 +37,7 @@ from worldroom.sessions.messages import (
 )
 from worldroom.sessions.replay import Mismatch, ReplayError, read, replay
 from worldroom.sessions.rooms import Rooms, RoomsSpec
-from worldroom.tests.fake_door import BEAT, FakeDoor, Screen
+from worldroom.tests.fake_door import BEAT, TIMINGS, FakeDoor, Screen
 from worldroom.tests.virtual_time import run
 
 M = TypeVar("M")
@@ -214,6 +214,17 @@ def test_a_reload_takes_the_place_and_the_wheel_over() -> None:
         assert (new.frames[-1].input_seq, new.frames[-1].controls) == (1, (0.0, 1.0))
         assert new.frames[2].controls == (0.0, 0.0), "keys of the old connection are released"
         assert house.rooms.counters().participants == 2
+
+    play(scene)
+
+
+def test_a_chunk_is_late_when_it_is_later_than_the_playout_clock_absorbs() -> None:
+    async def scene(house: House) -> None:
+        await house.join()
+        world = next(iter(house.door.worlds.values()))
+        for chunk, late_us in ((100, 0), (101, 4000), (102, 4001)):  # the card absorbs 4 ms
+            world.events(api.ChunkDone(world.name, chunk, 0, "digest", late_us, TIMINGS))
+        assert house.rooms.counters().chunks_late == 1
 
     play(scene)
 
