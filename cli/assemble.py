@@ -17,7 +17,8 @@ from redis.asyncio import Redis
 from rich.console import Console
 
 from ..clock import SystemClock
-from ..engine.process.remote import RemoteEngine, Serving, WorkerFailed
+from ..engine.process.remote import RemoteEngine, WorkerFailed
+from ..engine.process.serving import Serving
 from ..engine.process.workers import Workers
 from ..engine.spec import EngineSpec
 from ..models import catalog

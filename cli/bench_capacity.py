@@ -69,7 +69,8 @@ def bench_capacity(
 
 async def measure(card: str, workers: int, most: int, seconds: float) -> CapacityReport:
     """Raises `WorkerFailed`."""
-    from ..engine.process.remote import RemoteEngine, Serving
+    from ..engine.process.remote import RemoteEngine
+    from ..engine.process.serving import Serving
     from ..engine.process.workers import Workers
     from ..engine.spec import EngineSpec
     from ..models.toy.card import ToySpec

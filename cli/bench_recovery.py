@@ -76,7 +76,8 @@ def bench_recovery(
 async def measure(card: str, sessions: int, kills: int, play: float, background: bool, spare: bool) -> RecoveryReport:
     """Raises `WorkerFailed`, or `TimeoutError` when a session never shows a frame again."""
     from ..engine.api import LatencyClass
-    from ..engine.process.remote import RemoteEngine, Serving
+    from ..engine.process.remote import RemoteEngine
+    from ..engine.process.serving import Serving
     from ..engine.spec import EngineSpec
     from ..models.toy.card import ToySpec
     from ..sessions.rooms import RoomsSpec

@@ -12,7 +12,8 @@ from rich.table import Table
 from ..clients.python.recorder import Recorder
 from ..clock import SystemClock
 from ..engine import api
-from ..engine.process.remote import RemoteEngine, Serving, WorkerFailed
+from ..engine.process.remote import RemoteEngine, WorkerFailed
+from ..engine.process.serving import Serving
 from ..engine.spec import EngineSpec
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
@@ -86,10 +87,15 @@ async def play(
             raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
         script = await again.read(event async for _, _, event in streams.read(session))
     engine = RemoteEngine(_serving(script, checkpoint, toy_chunk), SystemClock())
-    movie = _Movie(out) if out is not None else None
+    movie = None if out is None else Recorder(out, catalog.card(script.opened.card).frame.fps)
+
+    def keep(frame: api.Frame) -> None:
+        if movie is not None:
+            movie.frame(frame.pts, frame.data, frame.key)
+
     try:
         await engine.start()
-        result = await again.replay(engine, script, f"replay-{secrets.token_hex(4)}", movie.frame if movie else None)
+        result = await again.replay(engine, script, f"replay-{secrets.token_hex(4)}", keep)
     finally:
         await engine.close()
         if movie is not None:
@@ -145,20 +151,3 @@ def table(listed: JournaledSessions) -> Table:
         opened = datetime.fromtimestamp(entry.opened).isoformat(" ", "seconds")
         view.add_row(entry.session, entry.room, entry.card, opened, str(entry.events))
     return view
-
-
-class _Movie:
-    """The packets of the replay, remuxed."""
-
-    def __init__(self, path: Path) -> None:
-        self._recorder = Recorder(path, 24)
-
-    @property
-    def frames(self) -> int:
-        return self._recorder.frames
-
-    def frame(self, frame: api.Frame) -> None:
-        self._recorder.frame(frame.pts, frame.data, frame.key)
-
-    def close(self) -> None:
-        self._recorder.close()

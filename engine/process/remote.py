@@ -9,31 +9,24 @@ Sessions notice a death as one cancelled chunk and a pause of the picture.
 import asyncio
 import itertools
 import logging
-import os
 import shutil
-import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from ...clock import Clock
-from ...models.contract.recipe import RuntimeChoice
-from ...models.toy.card import ToySpec
 from .. import api
 from ..caches.store import SnapshotFolder
 from ..device.trail import Trail
-from ..spec import EngineSpec
 from . import aside, link
 from .child import COMMAND, Child, Reserve
 from .held import Held
+from .serving import Serving, fresh_folder
 
 log = logging.getLogger(__name__)
 
 AGAIN = 1.0
 DEATHS_MAX = 3
-MEMORY = Path("/dev/shm")
 
 
 class WorkerFailed(RuntimeError):
@@ -44,41 +37,14 @@ class WorkerFailed(RuntimeError):
         self.theirs = theirs
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """What one worker serves. `disk`: an empty folder for the worlds of sleepers.
-
-    `checkpoint`: a folder of published weights, None = the card's own. `prices`: where what steps cost is kept from one
-    start to the next, None = nowhere. `spare_after`: seconds of service after which a second process is started that
-    loads the program and no card, to take over when the worker ends; None = none.
-    """
-
-    cards: tuple[str, ...]
-    choice: RuntimeChoice | None
-    toy: ToySpec
-    spec: EngineSpec
-    disk: Path | None = None
-    checkpoint: Path | None = None
-    prices: Path | None = None
-    spare_after: float | None = None
-
-
 class RemoteEngine:
     """Implements `api.Door`. Make it and call everything on one event loop."""
 
     def __init__(self, serving: Serving, clock: Clock, command: tuple[str, ...] = COMMAND) -> None:
         self._clock = clock
-        self._folder, self._disk = _folder(), serving.disk
-        self._boot = link.Boot(
-            serving.cards,
-            serving.choice,
-            serving.toy,
-            serving.spec,
-            self._folder,
-            str(serving.disk or ""),
-            str(serving.checkpoint or ""),
-            str(serving.prices or ""),
-        )
+        self._folder = fresh_folder()
+        self._snapshots = SnapshotFolder(self._folder, serving.disk)
+        self._boot = serving.boot(self._folder)
         self._held: dict[str, Held] = {}
         self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}
         self._ids = itertools.count()
@@ -136,7 +102,7 @@ class RemoteEngine:
         held = self._held.get(session)
         if held is None or not held.opened or held.lost:
             return None
-        snapshot = SnapshotFolder(Path(self._folder), self._disk).get(session)
+        snapshot = self._snapshots.get(session)
         return aside.dumps(aside.Aside(held.past(), snapshot or b""))
 
     async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
@@ -152,7 +118,7 @@ class RemoteEngine:
         if session in self._held:
             return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
         if world.snapshot:
-            SnapshotFolder(Path(self._folder)).put(session, world.snapshot)
+            self._snapshots.put(session, world.snapshot)
         self._held[session] = Held.of(past, events, now)
         answer = await self._ask(child, link.Revive(next(self._ids), past))
         if isinstance(answer, api.Refused):
@@ -298,23 +264,3 @@ class RemoteEngine:
         for answer in [*self._answers.values()]:
             if not answer.done():
                 answer.set_result(api.Refused("", api.RefusalReason.NOT_READY, detail, 0, AGAIN))
-
-
-def _folder() -> str:
-    """A folder for checkpoints, in memory where that is; those of edges that were killed are removed."""
-    place = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
-    for left in place.glob("worldroom-edge-*"):
-        owner = left.name.split("-")[2]
-        if owner.isdigit() and not _lives(int(owner)):
-            shutil.rmtree(left, ignore_errors=True)
-    return tempfile.mkdtemp(prefix=f"worldroom-edge-{os.getpid()}-", dir=place)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from worldroom.clock import LoopClock, SystemClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
-from worldroom.engine.process.remote import RemoteEngine, Serving
+from worldroom.engine.process.remote import RemoteEngine
+from worldroom.engine.process.serving import Serving
 from worldroom.engine.showing.encode import Encoded
 from worldroom.engine.showing.raw import RawReader, RawRing
 from worldroom.engine.spec import EngineSpec

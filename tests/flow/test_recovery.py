@@ -6,7 +6,8 @@ import signal
 import psutil
 from worldroom.cli.bench_recovery import measure
 from worldroom.clock import SystemClock
-from worldroom.engine.process.remote import RemoteEngine, Serving
+from worldroom.engine.process.remote import RemoteEngine
+from worldroom.engine.process.serving import Serving
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.toy.card import ToySpec
 from worldroom.tests.fake_engine import until as within

@@ -12,7 +12,8 @@ import psutil
 import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.process.remote import RemoteEngine, Serving, WorkerFailed
+from worldroom.engine.process.remote import RemoteEngine, WorkerFailed
+from worldroom.engine.process.serving import Serving
 from worldroom.engine.process.workers import Workers
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.toy.card import ToySpec
@@ -92,7 +93,8 @@ async def test_a_worker_that_cannot_serve_says_why() -> None:
 ORPHAN = """
 import asyncio, os, sys
 from worldroom.clock import SystemClock
-from worldroom.engine.process.remote import RemoteEngine, Serving
+from worldroom.engine.process.remote import RemoteEngine
+from worldroom.engine.process.serving import Serving
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.toy.card import ToySpec
 

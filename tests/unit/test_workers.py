@@ -10,7 +10,8 @@ from worldroom.clock import SystemClock
 from worldroom.engine import api
 from worldroom.engine.process import link
 from worldroom.engine.process.child import Child
-from worldroom.engine.process.remote import RemoteEngine, Serving
+from worldroom.engine.process.remote import RemoteEngine
+from worldroom.engine.process.serving import Serving
 from worldroom.engine.process.workers import Workers
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.toy.card import ToySpec
