@@ -5,7 +5,6 @@ included. Nobody connected: the world is held. All places gone: the room closes.
 """
 
 import asyncio
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,17 +21,16 @@ from .messages import (
     FirstFrameView,
     Participants,
     PassWheel,
-    Person,
     Problem,
     PromptChanged,
     Role,
     ServerMessage,
     Welcome,
 )
-from .people import name_of
+from .places import Place, Places
 from .session import Session
 from .sink import Sink
-from .worlds import PlaceRecord, RoomRecord
+from .worlds import RoomRecord
 
 
 class CloseReason(StrEnum):
@@ -48,17 +46,6 @@ class RoomSpec:
     lease_s: float
     places: int
     limits: Limits
-
-
-@dataclass(slots=True)
-class _Kept:
-    """One participant's place. `member` None = not connected, `lease` runs."""
-
-    participant: str
-    token: str
-    name: str
-    member: Member | None = None
-    lease: asyncio.TimerHandle | None = None
 
 
 class Room:
@@ -79,7 +66,7 @@ class Room:
         self._counters = counters
         self._entropy = entropy
         self._on_closed = on_closed
-        self._places: dict[str, _Kept] = {}
+        self._places = Places()
 
     @property
     def session(self) -> Session:
@@ -88,12 +75,12 @@ class Room:
 
     @property
     def connected(self) -> int:
-        return sum(1 for place in self._places.values() if place.member is not None)
+        return len(self._places.members())
 
     @property
     def spectators(self) -> int:
         """Connected participants without the wheel."""
-        return sum(1 for p in self._places.values() if p.member is not None and p.participant != self.driver)
+        return sum(member.participant != self.driver for member in self._places.members())
 
     def furnish(self, session: Session) -> None:
         """Give the room its session."""
@@ -106,22 +93,18 @@ class Room:
 
         `wish`: the name to be known by.
         """
-        place = None if token is None else self._place_of(token)
+        place = None if token is None else self._places.of_token(token)
         resumed = place is not None
         if place is None:
             if len(self._places) >= self.spec.places and not self._make_way():
                 return None
-            participant = self._entropy(4).hex()
-            name = name_of(participant, wish, [place.name for place in self._places.values()])
-            place = self._places[participant] = _Kept(participant, self._entropy(16).hex(), name)
+            place = self._places.new(self._entropy(4).hex(), self._entropy(16).hex(), wish)
         elif place.member is not None:
             self._counters.takeovers += 1
             place.member.detach(Problem(code="taken_over", detail="this place was taken over by a newer connection"))
             self._counters.participants -= 1
             place.member = None
-        if place.lease is not None:
-            place.lease.cancel()
-            place.lease = None
+        place.end_lease()
         self.session.welcome_back()
         member = Member(place.participant, place.token, self, sink, self._clock, self._counters, self.spec.limits)
         place.member = member
@@ -136,7 +119,7 @@ class Room:
 
     def left(self, member: Member) -> None:
         """A connection is gone. Its keys are released, its place and wheel are kept for the lease."""
-        place = self._places.get(member.participant)
+        place = self._places.of(member.participant)
         if place is None or place.member is not member:
             return
         place.member = None
@@ -155,21 +138,16 @@ class Room:
 
     def recorded(self) -> RoomRecord:
         """The room as `bring_back` takes it."""
-        places = tuple(PlaceRecord(place.participant, place.token, place.name) for place in self._places.values())
-        return RoomRecord(self.spec.name, self.driver, places, self.session.recorded())
+        return RoomRecord(self.spec.name, self.driver, self._places.recorded(), self.session.recorded())
 
     def bring_back(self, record: RoomRecord) -> None:
         """Be the room that was put aside: everybody is away, and their leases begin now."""
         loop, self.driver = asyncio.get_running_loop(), record.driver
-        for kept in record.places:
-            place = self._places[kept.participant] = _Kept(kept.participant, kept.token, kept.name)
+        for place in self._places.bring_back(record.places):
             place.lease = loop.call_later(self.spec.lease_s, self._lease_ended, place)
 
     def leave(self) -> None:
         """It was put aside; nobody is connected."""
-        for place in self._places.values():
-            if place.lease is not None:
-                place.lease.cancel()
         self._places.clear()
         self.session.leave()
 
@@ -182,7 +160,7 @@ class Room:
 
     def member(self, token: str) -> Member | None:
         """Who is connected under that token."""
-        place = self._place_of(token)
+        place = self._places.of_token(token)
         return None if place is None else place.member
 
     def holds_wheel(self, participant: str) -> bool:
@@ -193,7 +171,7 @@ class Room:
         target: str | None
         if self.driver == participant:
             target = message.to
-            if target is not None and not self._is_connected(target):
+            if target is not None and self._places.member(target) is None:
                 return Problem(code="unknown_participant", detail="nobody of that name is here", id=message.id)
         elif message.to is not None:
             return Problem(code="not_driving", detail="only the driver hands over the wheel", id=message.id)
@@ -213,22 +191,17 @@ class Room:
     # ---- the session's audience -----------------------------------------------------------------------------------
 
     def show(self, frame: Frame, hold_us: int) -> None:
-        for place in self._places.values():
-            if place.member is not None:
-                place.member.show(frame, hold_us)
+        for member in self._places.members():
+            member.show(frame, hold_us)
 
     def tell(self, message: ServerMessage) -> None:
-        for place in list(self._places.values()):
-            if place.member is not None:
-                place.member.send(message)
+        for member in self._places.members():
+            member.send(message)
 
     def closed(self, reason: str) -> None:
-        for place in self._places.values():
-            if place.lease is not None:
-                place.lease.cancel()
-            if place.member is not None:
-                place.member.detach(Problem(code="room_closed", detail=f"the world has ended: {reason}"))
-                self._counters.participants -= 1
+        for member in self._places.members():
+            member.detach(Problem(code="room_closed", detail=f"the world has ended: {reason}"))
+            self._counters.participants -= 1
         self._places.clear()
         self.driver = None
         self._on_closed(self)
@@ -238,29 +211,26 @@ class Room:
     def _give_wheel(self, participant: str | None) -> None:
         before, self.driver = self.driver, participant
         self.session.record(events.DriverChanged(before=before, after=participant))
-        place = self._places.get(participant) if participant is not None else None
-        self.session.steered_by(place.member.inbox if place is not None and place.member is not None else None)
+        member = None if participant is None else self._places.member(participant)
+        self.session.steered_by(None if member is None else member.inbox)
 
-    def _lease_ended(self, place: _Kept) -> None:
+    def _lease_ended(self, place: Place) -> None:
         self._give_up(place)
         if not self._places:
             self.session.close(CloseReason.LEASE)
         else:
             self._tell_participants()
 
-    def _give_up(self, place: _Kept) -> None:
+    def _give_up(self, place: Place) -> None:
         """The place is free from now on, and the wheel with it."""
-        if place.lease is not None:
-            place.lease.cancel()
-        del self._places[place.participant]
+        self._places.remove(place)
         self.session.record(events.Left(participant=place.participant, gone=True))
         if self.driver == place.participant:
             self._give_wheel(None)
 
     def _make_way(self) -> bool:
         """Free the place that an absent spectator has kept longest; False when there is none."""
-        absent = (p for p in self._places.values() if p.member is None and p.participant != self.driver)
-        place = min(absent, key=lambda p: p.lease.when() if p.lease is not None else 0.0, default=None)
+        place = self._places.longest_absent(but=self.driver)
         if place is None:
             return False
         self._give_up(place)
@@ -296,21 +266,12 @@ class Room:
             member.send(PromptChanged(version=prompt.number, text=prompt.text))
         self._tell_participants()
 
-    def _is_connected(self, participant: str) -> bool:
-        place = self._places.get(participant)
-        return place is not None and place.member is not None
-
-    def _place_of(self, token: str) -> _Kept | None:
-        given = token.encode()
-        return next((p for p in self._places.values() if secrets.compare_digest(p.token.encode(), given)), None)
-
     def _tell(self, participant: str, message: ServerMessage) -> None:
-        place = self._places.get(participant)
-        if place is not None and place.member is not None:
-            place.member.send(message)
+        member = self._places.member(participant)
+        if member is not None:
+            member.send(message)
 
     def _tell_participants(self) -> None:
-        here = [(place, place.member) for place in self._places.values() if place.member is not None]
-        people = tuple(Person(participant=place.participant, name=place.name) for place, _ in here)
-        for _, member in here:
+        people = self._places.people()
+        for member in self._places.members():
             member.send(Participants(driver=self.driver, you=member.role, spectators=self.spectators, people=people))
