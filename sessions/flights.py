@@ -1,4 +1,4 @@
-"""Chunks under way: what each took from the inbox and which steers it is to acknowledge.
+"""Chunks under way: what each took from the inbox and the prompts, and which steers it is to acknowledge.
 
 A steer waits until a chunk takes it; when that chunk is done it is applied, when it is cancelled the next one takes it.
 """
@@ -7,8 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .inbox import Inbox, Sample
+from ..engine.api import CardInfo, Conditions
+from .inbox import Inbox, Sample, released
 from .messages import Applied, ServerMessage
+from .prompts import PromptMemory
 
 Reply = Callable[[ServerMessage], None]
 
@@ -46,12 +48,24 @@ class Flights:
         self._waiting.append(steer)
         del self._waiting[:-MOST_STEERS]
 
-    def begin(self, epoch: int, chunk: int, inbox: Inbox | None, sample: Sample, recache: bool) -> None:
-        self._flights[epoch, chunk] = Flight(inbox, sample, recache, self._waiting)
+    def begin(self, epoch: int, chunk: int, card: CardInfo, inbox: Inbox | None, prompts: PromptMemory) -> Conditions:
+        """Take what steers this chunk; `inbox` None = nobody does."""
+        sample = inbox.sample() if inbox is not None else released(len(card.controls))
+        conditions = Conditions(
+            epoch=epoch,
+            controls=sample.controls,
+            pointer=sample.pointer,
+            prompts=prompts.take(card.frames_per_chunk),
+            prompt_version=prompts.number,
+            input_seq=sample.seq,
+            recache=prompts.take_rebuild(),
+        )
+        self._flights[epoch, chunk] = Flight(inbox, sample, conditions.recache, self._waiting)
         self._waiting = []
         if len(self._flights) > KEPT_FLIGHTS:
             _, oldest = self._flights.popitem(last=False)
             self._waiting = oldest.steers + self._waiting
+        return conditions
 
     def done(self, epoch: int, chunk: int) -> None:
         """The chunk is committed: its steers are applied."""

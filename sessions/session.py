@@ -16,7 +16,7 @@ from ..engine import api
 from . import events, messages
 from .counters import RoomsCounters
 from .flights import Flights, Reply, Steer
-from .inbox import Inbox, keymap, released
+from .inbox import Inbox, keymap
 from .journal import Journal
 from .prompting import Prompting
 from .prompts import PromptMemory
@@ -56,18 +56,7 @@ class Session:
 
     async def open(self) -> api.Refused | None:
         """Ask the engine for a place, in line under the room's name; the refusal when it has none."""
-        spec = self.spec
-        answer = await self._door.open(
-            api.Open(
-                session=spec.name,
-                card=spec.card,
-                seed=spec.seed,
-                latency_class=spec.latency_class,
-                steps=spec.steps,
-                line=spec.room,
-            ),
-            self.take,
-        )
+        answer = await self._door.open(self.spec.ask(), self.take)
         if isinstance(answer, api.Refused):
             self._counters.sessions_refused += 1
             self.state = move(self.state, Cause.REFUSED, lambda *_: None)
@@ -75,20 +64,9 @@ class Session:
         self._counters.sessions_opened += 1
         self.card = card = answer.card
         self._weights = answer.weights
-        self.record(
-            events.Opened(
-                room=spec.room,
-                card=card.name,
-                version=card.version,
-                weights=answer.weights,
-                steps=answer.steps,
-                precision=answer.precision,
-                seed=spec.seed,
-                branch=0,
-            )
-        )
+        self.record(self.spec.opened(answer))
         self._move(Cause.OPENED)
-        text = spec.prompt if spec.prompt is not None else next(iter(card.suggestions), None)
+        text = self.spec.prompt if self.spec.prompt is not None else next(iter(card.suggestions), None)
         if text is not None:
             self.prompting.ask(text, messages.Transition.CUT, frames=0)
         self._begin_when_prompted(self._due)
@@ -255,18 +233,7 @@ class Session:
         card, epoch = self._opened(), self.epoch
         self._due = None
         self._cancelled(epoch, chunk)  # begun before and failed: it begins again
-        inbox = self._inbox
-        sample = inbox.sample() if inbox is not None else released(len(card.controls))
-        conditions = api.Conditions(
-            epoch=epoch,
-            controls=sample.controls,
-            pointer=sample.pointer,
-            prompts=self.prompts.take(card.frames_per_chunk),
-            prompt_version=self.prompts.number,
-            input_seq=sample.seq,
-            recache=self.prompts.take_rebuild(),
-        )
-        self._flights.begin(epoch, chunk, inbox, sample, conditions.recache)
+        conditions = self._flights.begin(epoch, chunk, card, self._inbox, self.prompts)
         self.next_chunk = chunk + 1
         self._counters.chunks_begun += 1
         self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))

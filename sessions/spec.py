@@ -1,8 +1,9 @@
-"""What a session is opened with. Pure data."""
+"""What a session is opened with, as the engine is asked for it and as the journal keeps it. Pure."""
 
 from dataclasses import dataclass
 
-from ..engine.api import LatencyClass
+from ..engine.api import LatencyClass, Open, Opened
+from . import events
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +17,26 @@ class SessionSpec:
     prompt: str | None = None
     steps: int | None = None
     latency_class: LatencyClass = LatencyClass.INTERACTIVE
+
+    def ask(self) -> Open:
+        """In line under the room's name."""
+        return Open(
+            session=self.name,
+            card=self.card,
+            seed=self.seed,
+            latency_class=self.latency_class,
+            steps=self.steps,
+            line=self.room,
+        )
+
+    def opened(self, answer: Opened) -> events.Opened:
+        return events.Opened(
+            room=self.room,
+            card=answer.card.name,
+            version=answer.card.version,
+            weights=answer.weights,
+            steps=answer.steps,
+            precision=answer.precision,
+            seed=self.seed,
+            branch=0,
+        )
