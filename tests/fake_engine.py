@@ -184,15 +184,27 @@ async def until(condition: Callable[[], object], within: float = 10.0) -> None:
     raise AssertionError(f"not so within {within} s")
 
 
+def engine_on(
+    device: FakeDevice,
+    cards: tuple[LoadedCard, ...] | None = None,
+    spec: EngineSpec | None = None,
+    encoder: type[H264Encoder] = BlankEncoder,
+    **more: Any,
+) -> Engine:
+    """An engine that is not started yet; the running loop should be virtual. `more`: as `Engine` takes it."""
+    clock = LoopClock(asyncio.get_running_loop())
+    return Engine(cards or (toy(),), clock, spec or EngineSpec(), device, encoder, **more)
+
+
 async def started(
     cost: Callable[[Batch], float] | None = None,
     cards: tuple[LoadedCard, ...] | None = None,
     spec: EngineSpec | None = None,
     encoder: type[H264Encoder] = BlankEncoder,
+    **more: Any,
 ) -> tuple[Engine, FakeDevice]:
-    """An engine on a fake device, warm; the running loop should be virtual."""
+    """`engine_on` a device whose batches take `cost`, warm."""
     device = FakeDevice(cost or steady(0.002))
-    clock = LoopClock(asyncio.get_running_loop())
-    engine = Engine(cards or (toy(),), clock, spec or EngineSpec(), device, encoder)
+    engine = engine_on(device, cards, spec, encoder, **more)
     await engine.start()
     return engine, device

@@ -13,7 +13,7 @@ from worldroom.engine.device.worker import Batch
 from worldroom.engine.showing.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
-from worldroom.tests.fake_engine import FakeDevice, Person, started, steady, toy, until
+from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, steady, toy, until
 from worldroom.tests.virtual_time import run
 
 FRAME = 1 / 24
@@ -511,10 +511,7 @@ def test_nothing_is_admitted_before_warm_up_and_the_first_chunk_costs_what_the_t
             cold[batch.kind] -= 1
             return 0.5 if cold[batch.kind] >= 0 else 0.002
 
-        device = FakeDevice(cost)
-        from worldroom.clock import LoopClock
-
-        engine = Engine((toy(),), LoopClock(asyncio.get_running_loop()), EngineSpec(), device)
+        engine = engine_on(FakeDevice(cost))
         driver = Person(engine, "a")
         starting = asyncio.create_task(engine.start())
         await asyncio.sleep(0.1)

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
 from worldroom.engine.caches.store import SnapshotFolder
@@ -18,7 +17,7 @@ from worldroom.models import catalog
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.shared.slab_bytes import from_bytes, to_bytes
-from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, toy, until
+from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, toy, until
 from worldroom.tests.virtual_time import run
 
 CARDS = ("wan-tiny-random", "matrix-game-tiny-random", "waypoint-tiny-random", "anyflow-tiny-random")
@@ -41,10 +40,8 @@ def engine(loaded: LoadedCard, folder: Path, every: int) -> tuple[Engine, Snapsh
         return 0.0 if batch.kind in (StepKind.PROMPT_ENCODE, StepKind.CACHE_IO) else share
 
     spec = EngineSpec(slots=2, checkpoint_chunks=every, checkpoint_seconds=1e9, share_cap=1.0)
-    clock = LoopClock(asyncio.get_running_loop())
-    made = Engine(
-        (loaded,), clock, spec, FakeDevice(cost), BlankEncoder, store, lambda name, chunk, epoch: kept.append(chunk)
-    )
+    device = FakeDevice(cost)
+    made = engine_on(device, (loaded,), spec, store=store, kept=lambda name, chunk, epoch: kept.append(chunk))
     return made, store, kept
 
 
@@ -126,16 +123,13 @@ def test_a_session_too_large_to_be_written_down_stays_where_it_is(tmp_path: Path
         size = loaded.card.cache.bytes_per_session
         for most, written in ((size - 1, False), (size, True)):
             kept: list[int] = []
-            made = Engine(
+            made, _ = await started(
+                lambda batch: 0.001,
                 (loaded,),
-                LoopClock(asyncio.get_running_loop()),
                 EngineSpec(checkpoint_chunks=5, checkpoint_seconds=1e9, snapshot_bytes_max=most),
-                FakeDevice(lambda batch: 0.001),
-                BlankEncoder,
-                SnapshotFolder(tmp_path, None),
-                lambda name, chunk, epoch, kept=kept: kept.append(chunk),
+                store=SnapshotFolder(tmp_path),
+                kept=lambda name, chunk, epoch, kept=kept: kept.append(chunk),
             )
-            await made.start()
             person = Person(made, "a")
             await person.open()
             await until(lambda person=person: len(person.done) >= 12)

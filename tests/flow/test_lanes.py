@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import numpy as np
-from worldroom.clock import LoopClock, SystemClock
+from worldroom.clock import SystemClock
 from worldroom.engine import api
 from worldroom.engine.core import Engine
 from worldroom.engine.device.worker import Batch, ThreadDevice, execute
@@ -14,7 +14,7 @@ from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.program import Where, realtime
 from worldroom.tests.drive_card import drive
-from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, started, toy
+from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, toy
 from worldroom.tests.virtual_time import run
 
 COSTS = {StepKind.DENOISE: 0.003, StepKind.COMMIT: 0.001, StepKind.DECODE: 0.006}
@@ -118,8 +118,7 @@ async def test_drive_computes_the_same_bits_on_two_threads_at_once() -> None:
 
 def test_what_an_engine_holds_can_be_asked_at_any_moment_of_its_warm_up() -> None:
     async def scene() -> None:
-        device, clock = FakeDevice(cost), LoopClock(asyncio.get_running_loop())
-        engine = Engine((toy(decode=Where.BESIDE),), clock, SPEC, device, BlankEncoder)
+        engine = engine_on(FakeDevice(cost), (toy(decode=Where.BESIDE),), SPEC)
         starting = asyncio.create_task(engine.start())
         asked = 0
         while not starting.done():

@@ -2,15 +2,12 @@
 and taps name the first step in which two runs differ.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.engine.core import Engine
 from worldroom.engine.device.observers import Taps
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
@@ -18,7 +15,7 @@ from worldroom.models.drive.loop import Denoised
 from worldroom.models.drive.runtime import DriveRuntime
 from worldroom.models.toy.runtime import ToyRuntime
 from worldroom.tests.drive_card import drive
-from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, started, steady, toy, until
+from worldroom.tests.fake_engine import Person, started, steady, until
 from worldroom.tests.virtual_time import run
 
 
@@ -68,10 +65,8 @@ def test_what_ran_is_in_the_trail_with_who_was_in_it_and_its_price() -> None:
 
 
 async def tapped(sessions: str) -> Taps:
-    taps, loop = Taps(), asyncio.get_running_loop()
-    device, spec = FakeDevice(steady(0.002)), EngineSpec(slots=4, share_cap=1.0)
-    engine = Engine((toy(),), LoopClock(loop), spec, device, BlankEncoder, observers=(taps,))
-    await engine.start()
+    taps = Taps()
+    engine, _ = await started(spec=EngineSpec(slots=4, share_cap=1.0), observers=(taps,))
     people = [Person(engine, name, "a red desert") for name in sessions]
     for person in people:
         assert isinstance(await person.open(seed=ord(person.session)), api.Opened)

@@ -15,15 +15,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
-from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.caches.store import SnapshotFolder
-from worldroom.engine.core import Engine
 from worldroom.engine.device.worker import Batch
 from worldroom.engine.life.past import Past
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
-from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, steady, toy
+from worldroom.tests.fake_engine import Person, started
 from worldroom.tests.virtual_time import VirtualLoop
 
 SLOTS = 3
@@ -44,11 +42,8 @@ class Pressure(RuleBasedStateMachine):
         self.play(self._start())
 
     async def _start(self) -> None:
-        self.device = FakeDevice(steady(0.002))
         spec = EngineSpec(slots=SLOTS, checkpoint_chunks=3, max_rows=2)
-        clock = LoopClock(asyncio.get_running_loop())
-        self.engine = Engine((toy(),), clock, spec, self.device, BlankEncoder, self.store)
-        await self.engine.start()
+        self.engine, self.device = await started(spec=spec, store=self.store)
         self.tasks = len(asyncio.all_tasks())
 
     def play(self, scene: Coroutine[Any, Any, Any]) -> Any:

@@ -10,16 +10,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from worldroom.clock import LoopClock, SystemClock
+from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.core import Engine
 from worldroom.engine.process.remote import RemoteEngine
 from worldroom.engine.process.serving import Serving
 from worldroom.engine.showing.encode import Encoded
 from worldroom.engine.showing.raw import RawReader, RawRing
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.toy.card import ToySpec
-from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, steady, toy, until
+from worldroom.tests.fake_engine import BlankEncoder, Person, started, steady, until
 from worldroom.tests.virtual_time import run
 
 
@@ -77,9 +76,7 @@ class Keeping(BlankEncoder):
 
 def test_who_asks_gets_what_the_model_made_and_nobody_else_does(tmp_path: Path) -> None:
     async def scene() -> None:
-        clock = LoopClock(asyncio.get_running_loop())
-        engine = Engine((toy(),), clock, EngineSpec(), FakeDevice(steady(0.001)), Keeping, raw=tmp_path)
-        await engine.start()
+        engine, _ = await started(steady(0.001), encoder=Keeping, raw=tmp_path)
         Keeping.seen.clear()
         reader, raw = RawReader(), Person(engine, "raw")
         read: list[npt.NDArray[np.uint8]] = []

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
 from worldroom.engine.caches.store import SnapshotFolder
-from worldroom.engine.core import Engine
 from worldroom.engine.life.past import Past
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, steady, toy, until
+from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, steady, toy, until
 from worldroom.tests.virtual_time import run
 
 
@@ -26,14 +24,12 @@ class Worker:
         self.store = SnapshotFolder(folder, folder / "disk")
         self.kept: list[tuple[str, int, int]] = []
         self.device = FakeDevice(steady(0.003))
-        self.engine = Engine(
-            (loaded,),
-            LoopClock(asyncio.get_running_loop()),
-            EngineSpec(slots=slots, checkpoint_chunks=chunks, checkpoint_seconds=1e9, share_cap=1.0),
+        self.engine = engine_on(
             self.device,
-            BlankEncoder,
-            self.store,
-            lambda session, chunk, epoch: self.kept.append((session, chunk, epoch)),
+            (loaded,),
+            EngineSpec(slots=slots, checkpoint_chunks=chunks, checkpoint_seconds=1e9, share_cap=1.0),
+            store=self.store,
+            kept=lambda session, chunk, epoch: self.kept.append((session, chunk, epoch)),
         )
 
     async def revive(self, person: Person, kept: bytes | None, past: Past) -> None:

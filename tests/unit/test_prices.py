@@ -6,23 +6,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from worldroom.clock import LoopClock
 from worldroom.engine.core import Engine
 from worldroom.engine.prices import PriceFolder, PriceSheet, subject
 from worldroom.engine.scheduling.costs import Estimate
 from worldroom.engine.spec import EngineSpec
-from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, steady, toy
+from worldroom.tests import fake_engine
+from worldroom.tests.fake_engine import FakeDevice, Person, steady, toy
 from worldroom.tests.virtual_time import run
 
 SPEC = EngineSpec(slots=4, max_rows=4)
 
 
 async def started(folder: Path, seconds: float = 0.002, per_chunk: int = 1) -> tuple[Engine, FakeDevice]:
-    device = FakeDevice(steady(seconds))
-    clock, kept = LoopClock(asyncio.get_running_loop()), PriceFolder(folder)
-    engine = Engine((toy(per_chunk=per_chunk),), clock, SPEC, device, BlankEncoder, prices=kept)
-    await engine.start()
-    return engine, device
+    cards = (toy(per_chunk=per_chunk),)
+    return await fake_engine.started(steady(seconds), cards, SPEC, prices=PriceFolder(folder))
 
 
 def sheets(folder: Path) -> list[Path]:
