@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cli", "clients", "engine", "kernels", "models", "rtc", "sessions", "training")
 SOURCES = [
@@ -103,3 +105,19 @@ def test_no_model_calls_triton_directly() -> None:
         and re.search(r"^\s*(import|from) triton", path.read_text(), re.M)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/ARCHITECTURE.md", "docs/ADD_A_MODEL.md"])
+def test_every_path_that_a_page_names_exists(page: str) -> None:
+    """`engine/drive.py` by its path; `drive.py`, named beside its folder, by some file of that name."""
+    folders = (*PACKAGES, "docs", "tests")
+    names = {path.name for path in SOURCES}
+    words = {word for quoted in re.findall(r"`([^`\n]+)`", (ROOT / page).read_text()) for word in quoted.split()}
+    missing = [
+        word
+        for word in sorted(words)
+        if re.fullmatch(r"[\w./-]+", word)
+        and not (ROOT / word).exists()
+        and (word.split("/")[0] in folders if "/" in word else word.endswith(".py") and word not in names)
+    ]
+    assert missing == []
