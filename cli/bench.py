@@ -8,7 +8,16 @@ import msgspec
 import typer
 from rich.console import Console
 
-from . import bench_capacity, bench_kernels, bench_model, bench_overhead, bench_recovery, bench_steer, bench_worlds
+from . import (
+    bench_capacity,
+    bench_kernels,
+    bench_model,
+    bench_overhead,
+    bench_recovery,
+    bench_skip,
+    bench_steer,
+    bench_worlds,
+)
 from .errors import did_you_mean, fail
 from .output import JsonFlag, print_object, report_table
 
@@ -19,6 +28,7 @@ app.command("capacity")(bench_capacity.bench_capacity)
 app.command("kernels")(bench_kernels.bench_kernels)
 app.command("overhead")(bench_overhead.bench_overhead)
 app.command("recovery")(bench_recovery.bench_recovery)
+app.command("skip")(bench_skip.bench_skip)
 app.command("steer")(bench_steer.bench_steer)
 app.command("worlds")(bench_worlds.bench_worlds)
 
