@@ -157,7 +157,6 @@ class _Player:
         chunks = 0
         for epoch in self._script.epochs:
             if epoch.epoch > 0:
-                self._due = None
                 again = api.Supersede(self._session, epoch.epoch, restart=True, seed=epoch.seed, opening=epoch.opening)
                 self._door.post(again)
             for recorded in epoch.chunks:

@@ -16,12 +16,15 @@ from worldroom.engine.device.worker import Batch
 from worldroom.engine.life.ahead import Pending
 from worldroom.engine.life.chunk import Chunk
 from worldroom.engine.spec import EngineSpec
+from worldroom.models.contract.conditions import Conditions
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.program import Where, realtime
 from worldroom.models.parity.session import ChunkInput, Session
 from worldroom.models.wan.card import SPECS
 from worldroom.models.wan.parity_rollout import loaded, twin
 from worldroom.models.wan.rows import Sharing
+from worldroom.sessions.events import Opened
+from worldroom.sessions.replay import CommittedChunk, EpochScript, Script, replay
 from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, started, toy, until
 from worldroom.tests.interleave.scene import Fingerprints, fingerprint
 from worldroom.tests.virtual_time import run
@@ -207,3 +210,41 @@ def test_a_decoder_with_a_memory_meets_the_chunk_before(gone: list[int]) -> None
     shown = [frame for _, frame in person.frames if frame.chunk < count]
     assert all(frame.data in pixels[frame.chunk] for frame in shown)
     assert len({frame.chunk for frame in shown}) == count
+
+
+def test_a_journal_of_a_world_that_was_ahead_is_played_again_by_one_that_is(gone: list[int]) -> None:
+    async def scene() -> None:
+        engine, device, person = await alone(slots=2)
+        begun: dict[tuple[int, int], Conditions] = {}
+        post = engine.post
+
+        def noted(command: api.Command) -> None:
+            if isinstance(command, api.Begin):
+                begun[command.conditions.epoch, command.chunk] = command.conditions
+            post(command)
+
+        engine.post = noted  # type: ignore[method-assign]
+        for seed in (11, 12):
+            await asyncio.sleep(1)
+            await until(lambda: engine._lives["a"]._pending.chunk is not None)
+            person.supersede(restart=True, seed=seed)
+        await asyncio.sleep(1)
+        post(api.Close("a"))
+        await asyncio.sleep(0.2)
+        count = len(gone)
+        done = [event for _, event in person.done if (event.epoch, event.chunk) in begun]
+        epochs = tuple(
+            EpochScript(
+                epoch,
+                seed,
+                tuple(CommittedChunk(e.chunk, begun[epoch, e.chunk], e.digest) for e in done if e.epoch == epoch),
+            )
+            for epoch, seed in ((0, 1), (1, 11), (2, 12))
+        )
+        opened = Opened("r", "toy", "1", toy().weights, 1, str(toy().choice.precision), 1, 0)
+        replayed = await replay(engine, Script(opened, {person.key: person.prompt}, epochs), "again")
+        assert replayed.mismatches == () and replayed.chunks == len(done) > 50
+        assert len(gone) > count + 20
+        await empty(engine, device)
+
+    run(scene())

@@ -109,3 +109,17 @@ def test_what_was_put_aside_goes_on_under_another_edge() -> None:
     assert held.past() == msgspec.structs.replace(past, at=5.0)
     with pytest.raises(aside.NotAside, match="cannot be read"):
         aside.loads(b"\x01")
+
+
+def test_a_chunk_without_pictures_and_the_one_that_went_ahead_of_them_both_begin_again() -> None:
+    session = held()
+    drive(session, 0)
+    session.sent(begin(1))
+    session.sent(begin(2))
+    assert session.bereaved() == (api.ChunkCancelled("a", 1, 0), api.ChunkCancelled("a", 2, 0))
+    assert session.past().number == 1
+    session.sent(begin(1))
+    session.sent(begin(2))
+    session.heard(done(1), 0.0)
+    assert session.bereaved() == (api.ChunkCancelled("a", 2, 0),)
+    assert session.past().history == (begin(0), begin(1))
