@@ -103,7 +103,9 @@ def turned(x_TGD: Tensor, cos_TP: Tensor, sin_TP: Tensor) -> Tensor:
 
 
 def _reference(q_THD: Tensor, k_SGD: Tensor, v_SGD: Tensor) -> Tensor:
-    """One row; plain products take queries in parts that keep the scores small."""
+    """One row; plain products take queries in parts that keep the scores small. All that meets a product is memory of
+    its own: libraries feel where a row begins.
+    """
     tokens, heads, width = q_THD.shape
     seen, groups, _ = k_SGD.shape
     if not seen:
@@ -111,7 +113,7 @@ def _reference(q_THD: Tensor, k_SGD: Tensor, v_SGD: Tensor) -> Tensor:
     q = q_THD.transpose(0, 1).reshape(groups, -1, width)  # heads of a group one after the other
     k, v = k_SGD.transpose(0, 1), v_SGD.transpose(0, 1)
     if q.dtype is torch.float32:
-        seen_GTD = F.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+        seen_GTD = F.scaled_dot_product_attention(q.clone()[None], k[None], v[None])[0]
     else:
         parts = torch.split(q * width**-0.5, max(1, _SCORES // (groups * seen)), 1)
         seen_GTD = torch.cat([torch.softmax(part @ k.transpose(1, 2), -1) @ v for part in parts], 1)
