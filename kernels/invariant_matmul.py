@@ -1,9 +1,11 @@
 """A matrix product in which a row's bits never depend on how many rows there are, or where it stands among them.
 
-    out = a @ b,  every element summed over K in the same order:  mm(a[:1], b) equals mm(a, b)[:1] to the bit
+    out = a @ b + bias,  every element summed over K in the same order:  mm(a[:1], b) equals mm(a, b)[:1] to the bit
 
 Libraries pick another tiling, split or instruction for few rows, so a session alone and in a batch differ in the last
-bits. Here tiles are fixed (torch: 32 rows, the last one filled up with zeros; Triton: 64 x 64, K never split).
+bits. Here tiles are fixed (torch: `tile` rows, the last one filled up with zeros; Triton: 64 x 64, K never split). A
+caller whose rows come in groups names their size as `tile` and nothing is filled up. Tiles share a call of the library
+where this machine gives each the bits it has alone (parts.py).
 Moved: (M*K + K*N + M*N) values at least; FLOP: 2*M*K*N.
 Source: defeating nondeterminism by batch-invariant kernels (Thinking Machines, 2025).
 
@@ -12,50 +14,130 @@ Legend: M rows, K inner, N columns.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
 from .door import FLOATS, expect, expect_dtype, expect_shape
 from .launch import WIDE, Backend, Build, Choice, choice, jit, runs_triton, tl
+from .parts import ONEDNN, TOGETHER, alike, by_parts
 
 TILE = 32
 _BLOCK = 64
 _STEPS = {torch.float32: 16, torch.bfloat16: 32, torch.float16: 32}  # of K
 
 
-def invariant_matmul(a_MK: Tensor, b_KN: Tensor, out_dtype: torch.dtype, *, backend: Backend | None = None) -> Tensor:
-    """[M, N] in `out_dtype`, summed in float32. Any strides. Raises BadInput."""
-    expect_shape("a", a_MK, (None, None))
-    expect_shape("b", b_KN, (a_MK.shape[1], None))
-    expect_dtype("a", a_MK.dtype, *FLOATS)
-    expect_dtype("b", b_KN.dtype, a_MK.dtype)
-    expect(b_KN.device == a_MK.device, f"b is on {b_KN.device}, a on {a_MK.device}")
-    expect_dtype("out_dtype", out_dtype, *FLOATS)
-    if runs_triton(backend, choose(a_MK), a_MK.device):
-        return _launched(a_MK, b_KN, out_dtype)
-    return _reference(a_MK, b_KN, out_dtype)
+def invariant_matmul(
+    a_MK: Tensor,
+    b_KN: Tensor,
+    out_dtype: torch.dtype,
+    *,
+    bias_N: Tensor | None = None,
+    tile: int = TILE,
+    backend: Backend | None = None,
+) -> Tensor:
+    """[M, N] in `out_dtype`, summed in float32. Any strides. Raises BadInput.
+
+    `tile`: rows that belong together, for torch: bits may depend on it. Triton has its own.
+    """
+    if not _fits(a_MK, b_KN, bias_N, out_dtype, tile):
+        _refuse(a_MK, b_KN, bias_N, out_dtype, tile)
+    if (backend is not None or a_MK.is_cuda) and runs_triton(backend, choose(a_MK), a_MK.device):
+        return _launched(a_MK, b_KN, bias_N, out_dtype)
+    return _reference(a_MK, b_KN, bias_N, out_dtype, tile)
 
 
 def choose(a_MK: Tensor) -> Choice:
     return choice(a_MK.device, [])
 
 
-def _reference(a: Tensor, b: Tensor, out_dtype: torch.dtype) -> Tensor:
-    """Tile by tile, each of the same size and aligned alike."""
-    rows, inner = a.shape
-    dtype = torch.promote_types(a.dtype, out_dtype)
-    filled = torch.zeros(-(-rows // TILE) * TILE, inner, dtype=dtype, device=a.device)
-    filled[:rows] = a
-    b = b.to(dtype)
-    tiles = [tile @ b for tile in filled.reshape(-1, TILE, inner).unbind()]
-    return torch.cat(tiles)[:rows].to(out_dtype) if tiles else a.new_zeros((0, b.shape[1]), dtype=out_dtype)
+def _fits(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, tile: int) -> bool:
+    """All that `_refuse` asks, without a word: small products spend as long on checks as on arithmetic."""
+    return (
+        a.ndim == b.ndim == 2
+        and a.shape[1] == b.shape[0]
+        and a.dtype == b.dtype
+        and a.dtype in FLOATS
+        and out_dtype in FLOATS
+        and a.device == b.device
+        and tile > 0
+        and (bias is None or (bias.shape == b.shape[1:] and bias.dtype == b.dtype and bias.device == b.device))
+    )
+
+
+def _refuse(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, tile: int) -> None:
+    expect_shape("a", a, (None, None))
+    expect_shape("b", b, (a.shape[1], None))
+    expect_dtype("a", a.dtype, *FLOATS)
+    for name, tensor in (("b", b), ("bias", bias)):
+        if tensor is not None:
+            expect_dtype(name, tensor.dtype, a.dtype)
+            expect(tensor.device == a.device, f"{name} is on {tensor.device}, a on {a.device}")
+    if bias is not None:
+        expect_shape("bias", bias, (b.shape[1],))
+    expect_dtype("out_dtype", out_dtype, *FLOATS)
+    expect(tile > 0, f"tile is {tile}, wanted at least 1")
+
+
+# ---- reference ----
+
+_WIDE_PRODUCT = ONEDNN and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+_FEW = 16  # rows of a tile from which oneDNN is worth its call
+
+
+def _reference(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, tile: int) -> Tensor:
+    """Tile by tile, or as many at once as make no difference. What is not needed is not called: see `_fits`."""
+    rows = a.shape[0]
+    if a.dtype != out_dtype:
+        dtype = torch.promote_types(a.dtype, out_dtype)
+        a, b, bias = a.to(dtype), b.to(dtype), bias if bias is None else bias.to(dtype)
+    if rows % tile:
+        a = torch.cat([a, a.new_zeros(-rows % tile, a.shape[1])])
+    made = _tiles(a.contiguous(), b, bias, tile)
+    made = made[:rows] if rows % tile else made
+    return made if made.dtype == out_dtype else made.to(out_dtype)
+
+
+def _tiles(a: Tensor, b: Tensor, bias: Tensor | None, tile: int) -> Tensor:
+    (rows, inner), columns = a.shape, b.shape[1]
+    if rows <= tile:
+        return _product(a, b, bias, tile)
+    asked = (tile, inner, columns, b.stride(), bias is not None, a.dtype, torch.get_num_threads())
+    together = a.device.type == "cpu" and _together(*asked)
+    return by_parts(lambda part: _product(part, b, bias, tile), a, tile, together)
+
+
+def _product(a: Tensor, b: Tensor, bias: Tensor | None, tile: int) -> Tensor:
+    """oneDNN uses the widest instructions on every CPU, torch's own product on some."""
+    wide = _WIDE_PRODUCT and tile >= _FEW and a.numel() and a.device.type == "cpu" and a.dtype is torch.float32
+    if wide and b.stride(0) == 1:
+        made: Tensor = torch.ops.mkldnn._linear_pointwise(a, b.t(), bias, "none", [], "")
+        return made
+    return a @ b if bias is None else torch.addmm(bias, a, b)
+
+
+@lru_cache(maxsize=256)
+def _together(
+    tile: int, inner: int, columns: int, strides: tuple[int, int], biased: bool, dtype: torch.dtype, threads: int
+) -> bool:
+    """Whether tiles of this size may share a call, with drawn numbers; `threads` because the answer depends on them."""
+    dice = torch.Generator().manual_seed(0)
+    a = torch.randn(TOGETHER * tile, inner, generator=dice).to(dtype)
+    b = torch.empty_strided((inner, columns), strides, dtype=dtype).copy_(torch.randn(inner, columns, generator=dice))
+    bias = torch.randn(columns, generator=dice).to(dtype) if biased else None
+    return alike(lambda part: _product(part, b, bias, tile), a, tile)
+
+
+# ---- Triton ----
 
 
 @jit
 def _kernel(
-    a: tl.tensor, b: tl.tensor, out: tl.tensor, rows: tl.tensor, columns: tl.tensor, inner: tl.tensor,
+    a: tl.tensor, b: tl.tensor, bias: tl.tensor, out: tl.tensor,
+    rows: tl.tensor, columns: tl.tensor, inner: tl.tensor,
     a_row: tl.tensor, a_inner: tl.tensor, b_inner: tl.tensor, b_column: tl.tensor,
-    BLOCK: tl.constexpr, STEP: tl.constexpr, WIDE: tl.constexpr,
+    BIASED: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, WIDE: tl.constexpr,
 ) -> None:  # fmt: skip
     """A program: one tile of `out`, over all of K in order."""
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -73,23 +155,27 @@ def _kernel(
             x = x.to(tl.float32)
             y = y.to(tl.float32)
         total = tl.dot(x, y, total, input_precision="ieee")
+    if BIASED:
+        total += tl.load(bias + column, column < columns, 0.0).to(tl.float32)[None]
     inside = (row[:, None] < rows) & (column[None] < columns)
     tl.store(out + row.to(tl.int64)[:, None] * columns + column[None], total.to(out.dtype.element_ty), inside)
 
 
-def _launched(a: Tensor, b: Tensor, out_dtype: torch.dtype) -> Tensor:
+def _launched(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype) -> Tensor:
     (rows, inner), columns = a.shape, b.shape[1]
     out = torch.empty((rows, columns), dtype=out_dtype, device=a.device)
     if out.numel():
         _kernel[(-(-rows // _BLOCK), -(-columns // _BLOCK))](
             a,
             b,
+            b if bias is None else bias.contiguous(),
             out,
             rows,
             columns,
             inner,
             *a.stride(),
             *b.stride(),
+            BIASED=bias is not None,
             BLOCK=_BLOCK,
             STEP=_STEPS[a.dtype],
             WIDE=WIDE,
@@ -104,8 +190,8 @@ def builds() -> list[Build]:
     return [
         Build(
             _kernel,
-            dict.fromkeys(("a", "b", "out"), f"*{name}") | dict.fromkeys(sizes, "i32"),
-            {"BLOCK": _BLOCK, "STEP": _STEPS[dtype], "WIDE": False, **more},
+            dict.fromkeys(("a", "b", "bias", "out"), f"*{name}") | dict.fromkeys(sizes, "i32"),
+            {"BIASED": True, "BLOCK": _BLOCK, "STEP": _STEPS[dtype], "WIDE": False, **more},
             4,
             name + label,
             whole,

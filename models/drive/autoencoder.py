@@ -4,13 +4,20 @@
 
 Convolutions at strides 4 and 8 with pixel (un)shuffle; kernels are stored as matrices so that Muon can train
 them. Latents have zero mean and unit variance per channel. Knows nothing of time, keys or prompts.
+
+A picture's bits do not depend on those beside it: torch picks another convolution for one picture than for two, so the
+served ones name oneDNN's, all pictures in a call where that makes no difference (kernels/parts.py).
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from ...kernels.parts import ONEDNN, TOGETHER, alike, by_parts
 
 TOKENS, CHANNELS = 40, 32
 LATENT, LATENT_ROWS, LATENT_COLUMNS = 8, 10, 16
@@ -28,7 +35,32 @@ class MatrixConv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.conv2d(x, self.weight.view(self.shape), self.bias, padding=self.shape[-1] // 2)
+        """Where gradients are recorded torch's own convolution runs."""
+        weight = self.weight.view(self.shape)
+        if torch.is_grad_enabled():
+            return F.conv2d(x, weight, self.bias, padding=self.shape[-1] // 2)
+        x = x.contiguous(memory_format=torch.channels_last)
+        if len(x) == 1:
+            return _convolved(x, weight, self.bias)
+        together = _together(self.shape, x.shape[2:], torch.get_num_threads())
+        return by_parts(lambda part: _convolved(part, weight, self.bias), x, 1, together)
+
+
+def _convolved(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    side = weight.shape[-1] // 2
+    if not ONEDNN:
+        return F.conv2d(x, weight, bias, padding=side)
+    made: Tensor = torch.mkldnn_convolution(x, weight, bias, [side, side], [1, 1], [1, 1], 1)
+    return made
+
+
+@lru_cache(maxsize=64)
+def _together(shape: tuple[int, int, int, int], size: tuple[int, int], threads: int) -> bool:
+    """Whether pictures of this size may share a call; `threads` because the answer depends on them."""
+    dice = torch.Generator().manual_seed(0)
+    x = torch.randn(TOGETHER, shape[1], *size, generator=dice).contiguous(memory_format=torch.channels_last)
+    weight, bias = torch.randn(shape, generator=dice), torch.randn(shape[0], generator=dice)
+    return alike(lambda part: _convolved(part, weight, bias), x, 1)
 
 
 class Residual(nn.Module):

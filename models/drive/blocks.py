@@ -2,6 +2,9 @@
 
 Legend: B rows, F frames, N tokens of a frame, W width, H heads, D width of a head, S kept frames, 6 = AdaLN-single's
 six modulations. Pure functions of tensors; nothing here knows frames' meaning or keeps anything.
+
+A frame's bits do not depend on the frames beside it: every product by weights is `tiled`, all else is elementwise, a
+norm or softmax over a last axis, or a product of its own per frame and head.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ...kernels.invariant_matmul import invariant_matmul
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 
 AT_FIRST = -5.0  # bias of the past before training: a frame learns to listen to it
@@ -53,15 +57,34 @@ def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attended
 
 
+def tiled(x: Tensor, matrix_IO: Tensor, bias_O: Tensor | None, tile: int) -> Tensor:
+    """[.., I] to [.., O]: `tile` lines have the bits they have alone. Where gradients are recorded torch's own runs."""
+    if torch.is_grad_enabled():
+        return x @ matrix_IO if bias_O is None else F.linear(x, matrix_IO.t(), bias_O)
+    lines = x.reshape(-1, x.shape[-1])
+    return invariant_matmul(lines, matrix_IO, x.dtype, bias_N=bias_O, tile=tile).view(*x.shape[:-1], -1)
+
+
+class TiledLinear(nn.Linear):
+    """A linear map of `tile` lines after the other: a frame's tokens, or one line of what conditions it."""
+
+    def __init__(self, inputs: int, outputs: int, tile: int, bias: bool = True) -> None:
+        super().__init__(inputs, outputs, bias)
+        self.tile = tile
+
+    def forward(self, x: Tensor) -> Tensor:
+        return tiled(x, self.weight.t(), self.bias, self.tile)
+
+
 class Spatial(nn.Module):
     """Attention over the tokens of one frame and a squared-ReLU MLP, both modulated by the condition."""
 
     def __init__(self, shape: DriveShape) -> None:
         super().__init__()
-        w = shape.width
+        w, n = shape.width, shape.tokens
         self.heads = shape.heads
-        self.qkv, self.out = nn.Linear(w, 3 * w, bias=False), nn.Linear(w, w, bias=False)
-        self.up, self.down = nn.Linear(w, 4 * w), nn.Linear(4 * w, w)
+        self.qkv, self.out = TiledLinear(w, 3 * w, n, bias=False), TiledLinear(w, w, n, bias=False)
+        self.up, self.down = TiledLinear(w, 4 * w, n), TiledLinear(4 * w, w, n)
         self.table = nn.Parameter(torch.zeros(6, w))
         for zeroed in (self.out.weight, self.down.weight, self.down.bias):
             nn.init.zeros_(zeroed)
@@ -83,10 +106,10 @@ class Temporal(nn.Module):
 
     def __init__(self, shape: DriveShape) -> None:
         super().__init__()
-        w = shape.width
+        w, n = shape.width, shape.tokens
         self.heads = shape.heads
-        self.query, self.out = nn.Linear(w, w, bias=False), nn.Linear(w, w, bias=False)
-        self.kept, self.own = nn.Linear(w, 2 * w, bias=False), nn.Linear(w, 2 * w, bias=False)
+        self.query, self.out = TiledLinear(w, w, n, bias=False), TiledLinear(w, w, n, bias=False)
+        self.kept, self.own = TiledLinear(w, 2 * w, n, bias=False), TiledLinear(w, 2 * w, n, bias=False)
         self.table = nn.Parameter(torch.zeros(3, w))
         ages = torch.arange(shape.window + 1)
         self.age_bias = nn.Parameter(torch.where(ages > 0, AT_FIRST, 0.0).repeat(shape.heads, 1))
@@ -110,7 +133,7 @@ class Temporal(nn.Module):
         z: Tensor = h_BFNW + (1 + gate) * self.out(attended.permute(0, 3, 1, 2, 4).flatten(-2))
         return z
 
-    def _key_value(self, layer: nn.Linear, y_BFNW: Tensor) -> tuple[Tensor, Tensor]:
+    def _key_value(self, layer: TiledLinear, y_BFNW: Tensor) -> tuple[Tensor, Tensor]:
         k, v = layer(y_BFNW).unflatten(-1, (2, self.heads, -1)).permute(3, 0, 2, 4, 1, 5).unbind(0)
         return _unit(k), v
 
@@ -136,7 +159,8 @@ class TokenLinear(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.picture, self.memory = nn.Linear(inputs, outputs), nn.Linear(inputs, outputs)
+        self.picture = TiledLinear(inputs, outputs, PICTURE_TOKENS)
+        self.memory = TiledLinear(inputs, outputs, MEMORY_TOKENS)
 
     def forward(self, x_NI: Tensor) -> Tensor:
         picture, memory = x_NI[..., :PICTURE_TOKENS, :], x_NI[..., PICTURE_TOKENS:, :]

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .blocks import tiled
 from .look import BIOMES, TIMES
 from .memory import (
     BEND_METRES,
@@ -135,12 +136,12 @@ class Camera(nn.Module):
 
     def _road(self, bends: Tensor, offset: Tensor, heading: Tensor, stripes: Tensor) -> Tensor:
         """Cells of the road and rows of the ground [.., 5, 8, 4 * 32 + 56]; zero above the horizon."""
-        middle_G = bends @ _SIDE_BG - offset - heading * _DEPTH_G  # metres
+        middle_G = _each(bends, _SIDE_BG) - offset - heading * _DEPTH_G  # metres
         across_GW = (_ACROSS_GW - middle_G[..., None]).abs()
         road = ((HALF_ROAD - across_GW) * _PER_CELL_G1 + 0.5).clamp(0, 1)
         kerb = ((HALF_ROAD + KERB - across_GW) * _PER_CELL_G1 + 0.5).clamp(0, 1) - road
         lanes = ((LANE_HALF - (across_GW - LANE).abs()) * _PER_CELL_G1 + 0.5).clamp(0, 1) * _THIN_G1
-        waves = torch.unflatten(stripes @ _WAVES, -1, (5, -1))  # [.., 5, G]
+        waves = torch.unflatten(_each(stripes, _WAVES), -1, (5, -1))  # [.., 5, G]
         striped_G1 = (waves[..., 2, :] * 4).clamp(-1, 1)[..., None]
         dashed_G1 = (waves[..., 4, :] * 4 + 0.5).clamp(0, 1)[..., None]
         cells = torch.stack([road, kerb, kerb * striped_G1, lanes * dashed_G1], -1)  # [.., G, W, 4]
@@ -159,13 +160,13 @@ class Camera(nn.Module):
     def _objects(self, sides_SP: Tensor, bends: Tensor, offset: Tensor, heading: Tensor, biome: Tensor) -> Tensor:
         """Per kind and cell: inside, across, up, near [.., 5, 8, 4 * 4 * 8]."""
         depth_SP, weight_SP = _tops(sides_SP)
-        side_M = (bends @ _SIDE_BM)[..., None, :].expand(*depth_SP.shape[:-1], -1)
+        side_M = _each(bends, _SIDE_BM)[..., None, :].expand(*depth_SP.shape[:-1], -1)
         low = _index(depth_SP)
         part = depth_SP - low
         middle_SP = side_M.gather(-1, low) * (1 - part) + side_M.gather(-1, low + 1) * part
         middle_SP = middle_SP - offset[..., None] - heading[..., None] * depth_SP
         per_metre = (FOCAL / depth_SP)[..., None, :, :]  # [.., 1, S, P]
-        size = torch.unflatten((biome @ self.sizes * FAST).exp(), -1, (2, 3)) * _GUESS
+        size = torch.unflatten((_each(biome, self.sizes) * FAST).exp(), -1, (2, 3)) * _GUESS
         wide, tall, beside = size[..., None, None].unbind(-3)  # [.., K, 1, 1]
         column = _MIDDLE + (middle_SP[..., None, :, :] + _SIDE_SIGN * (HALF_ROAD + beside)) * per_metre
         half_wide, half_tall = wide / 2 * per_metre, tall / 2 * per_metre
@@ -187,7 +188,7 @@ class Camera(nn.Module):
         at = torch.remainder((turned[..., None] * _PARALLAX[:, None] + _KNOT_X) / KNOT, PANORAMA // KNOT)  # [.., 2, X]
         low = _index(at)
         part, low = (at - low)[..., None], low % (PANORAMA // KNOT)
-        table = torch.unflatten(biome @ self.panorama * BRIGHT, -1, (2, PANORAMA // KNOT, DEEP))
+        table = torch.unflatten(_each(biome, self.panorama) * BRIGHT, -1, (2, PANORAMA // KNOT, DEEP))
         first, second = (_looked_up(table, i) for i in (low, (low + 1) % (PANORAMA // KNOT)))
         layers = first * (1 - part) + second * part  # [.., 2, X, DEEP]
         by_token = torch.unflatten(layers, -2, (TOKEN_COLUMNS, -1)).movedim(-4, -2).flatten(-3)
@@ -196,6 +197,11 @@ class Camera(nn.Module):
         sky = torch.cat([by_token, grain], -1)[..., None, :, :]
         sky = sky.expand(*sky.shape[:-3], TOKEN_ROWS - GROUND_TOKENS, *sky.shape[-2:])
         return F.pad(sky, (0, 0, 0, 0, 0, GROUND_TOKENS))
+
+
+def _each(lines: Tensor, matrix: Tensor) -> Tensor:
+    """Products of lines by themselves: what one sees does not depend on how many look."""
+    return tiled(lines, matrix, None, 1)
 
 
 def _by_token(cells: Tensor, tokens: int, rows: int) -> Tensor:

@@ -60,7 +60,7 @@ def rollout(
                 kept.append(pair)
             else:
                 if step == 0 and before is not None:
-                    kept.append(transformer.commit(history, before, _window(kept, shape.window + 2, transformer)))
+                    kept.append(transformer.commit(history, before))
                 x0 = transformer.denoise(
                     noisy, history[:, :2], sigma_B, cond, _window(kept, shape.window + 2, transformer)
                 )

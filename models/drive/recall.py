@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .blocks import TiledLinear
 from .memory import CHANNELS, MEMORY_TOKENS
 
 PHASES = slice(6, 16)  # sine and cosine pairs of the car's token
@@ -28,9 +29,9 @@ class Recall(nn.Module):
 
     def __init__(self, controls: int, innovations: int, hidden: int = 384) -> None:
         super().__init__()
-        self.inward = nn.Linear(_WIDTH + controls + innovations, hidden)
-        self.first, self.second = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
-        self.outward = nn.Linear(hidden, _WIDTH)
+        self.inward = TiledLinear(_WIDTH + controls + innovations, hidden, 1)
+        self.first, self.second = TiledLinear(hidden, hidden, 1), TiledLinear(hidden, hidden, 1)
+        self.outward = TiledLinear(hidden, _WIDTH, 1)
         nn.init.zeros_(self.outward.weight)
         nn.init.zeros_(self.outward.bias)
         self.register_buffer("low", torch.full((_WIDTH,), -4.0))

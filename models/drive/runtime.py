@@ -3,18 +3,19 @@
     slab K, V [slots, L temporal blocks, N tokens, H heads, S ring entries, D head width]
 
 A row reads its committed entries oldest first, right-aligned, wherever they lie in the ring: a frame is then seen at
-the same place whether it was committed in this pass or before, and neither ring positions nor slots nor neighbours
-can change a bit of a result. Rows of a batch run one after another. Knows no loop and no clock.
+the same place whether it was committed in this pass or before, and neither ring positions nor slots can change a bit of
+a result. Rows of a batch run together, whatever their ages, and have the bits they have alone (how: blocks.py and
+autoencoder.py). Knows no loop and no clock.
 
-    fused     [ pad .. pad | oldest .. newest committed ] + the frame committed in this pass      ring + 1 keys
-    denoise   [ pad .. pad | oldest ..                newest committed ]                          ring + 1 keys
+    fused     [ pad .. pad | oldest .. newest committed | the frame committed in this pass ]      ring + 1 keys
+    denoise   [ pad .. pad | oldest ..                                    newest committed ]      ring + 1 keys
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import assert_never
 
 import numpy as np
 import torch
@@ -32,9 +33,10 @@ from .innovations import INNOVATIONS
 from .look import LOOK
 from .loop import Cond, Decoded, DecodeRow, Denoised, DenoiseRow, DriveResult, DriveRow
 from .memory import CHANNELS, PICTURE_TOKENS
-from .transformer import CommittedKV, CondB, DriveTransformer, KVView
+from .transformer import CondB, DriveTransformer, KVView
 
 CONTROLS = 4
+Entries = tuple[int, ...]
 SHAPE = DriveShape(
     width=sizes.WIDTH,
     heads=sizes.HEADS,
@@ -72,6 +74,7 @@ class DriveRuntime:
     ) -> None:
         self._transformer, self._autoencoder, self._look_of = transformer, autoencoder, look_of
         self._k, self._v = self._slab(0), self._slab(0)
+        self._gathered = _Gathered()
 
     def allocate(self, slots: int) -> None:
         self._k, self._v = self._slab(slots), self._slab(slots)
@@ -80,7 +83,15 @@ class DriveRuntime:
     def execute(self, kind: StepKind, rows: Sequence[DriveRow], views: Sequence[CacheView | None]) -> list[DriveResult]:
         if len(rows) != len(views):
             raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
-        return [self._one(kind, row, view) for row, view in zip(rows, views, strict=True)]
+        match kind:
+            case StepKind.DENOISE:
+                return self._denoise(_denoised(kind, rows), [_needed(view) for view in views])
+            case StepKind.COMMIT_DENOISE:
+                return self._commit_denoise(_denoised(kind, rows), [_needed(view) for view in views])
+            case StepKind.DECODE:
+                return self._decode(rows)
+            case _:
+                raise ValueError(f"drive has no step '{kind}'")
 
     def encode_prompt(self, text: str) -> NDArray[np.float32]:
         return self._look_of(text)
@@ -115,62 +126,95 @@ class DriveRuntime:
         s = SHAPE
         return torch.zeros((slots, s.temporal, s.tokens, s.heads, s.entries, s.head_width))
 
-    def _one(self, kind: StepKind, row: DriveRow, view: CacheView | None) -> DriveResult:
-        match row:
-            case DenoiseRow(commit=None) if kind is StepKind.DENOISE:
-                x0_BNC = self._transformer.denoise(
-                    self._tensor(row.x_NC),
-                    self._tensor(row.history_3NC[:2]),
-                    torch.tensor([row.sigma]),
-                    self._cond(row.cond),
-                    self._read(view, SHAPE.entries + 1),
-                )
-                return Denoised(x0_BNC[0].numpy())
-            case DenoiseRow(commit=Cond() as commit) if kind is StepKind.COMMIT_DENOISE:
-                return Denoised(self._commit_denoise(row, commit, view))
-            case DecodeRow(x_NC) if kind is StepKind.DECODE:
-                picture_B3HW = self._autoencoder.decode(self._tensor(x_NC[:PICTURE_TOKENS]))
-                return Decoded(to_frames(picture_B3HW)[0].numpy())
-            case DenoiseRow() | DecodeRow():
-                raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
-            case _:
-                assert_never(row)
+    def _denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[DriveResult]:
+        held = [view.committed for view in views]
+        return [Denoised(x0_NC) for x0_NC in self._predicted(rows, views, held).numpy()]
 
-    def _commit_denoise(self, row: DenoiseRow, commit: Cond, view: CacheView | None) -> NDArray[np.float32]:
-        committed, x0_BNC = self._transformer.commit_denoise(
-            self._tensor(row.history_3NC),
-            self._cond(commit),
-            self._tensor(row.x_NC),
-            torch.tensor([row.sigma]),
-            self._cond(row.cond),
-            self._read(view, SHAPE.entries),
+    def _commit_denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[DriveResult]:
+        """Numbers that are not finite are never stored, an entry that is masked out must still be harmless; what was
+        painted without them is not a number either."""
+        history_B3NC = _stacked([row.history_3NC for row in rows])
+        new = self._transformer.commit(history_B3NC, _conditions([row.commit for row in rows if row.commit]))
+        sound_B = [bool(both.isfinite().all()) for both in (new.k_BLNHD + new.v_BLNHD).unbind()]
+        for row, view in enumerate(views):
+            self._k[view.slot, :, :, :, view.staged] = new.k_BLNHD[row] if sound_B[row] else 0.0
+            self._v[view.slot, :, :, :, view.staged] = new.v_BLNHD[row] if sound_B[row] else 0.0
+        x0_BNC = self._predicted(rows, views, [(*view.committed, view.staged) for view in views])
+        x0_BNC[~torch.tensor(sound_B)] = torch.nan
+        return [Denoised(x0_NC) for x0_NC in x0_BNC.numpy()]
+
+    def _predicted(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView], held: Sequence[Entries]) -> Tensor:
+        return self._transformer.denoise(
+            _stacked([row.x_NC for row in rows]),
+            _stacked([row.history_3NC[:2] for row in rows]),
+            torch.tensor([row.sigma for row in rows]),
+            _conditions([row.cond for row in rows]),
+            self._read([view.slot for view in views], held),
         )
-        self._stage(committed, _needed(view))
-        return x0_BNC[0].numpy()
 
-    def _read(self, view: CacheView | None, keys: int) -> KVView:
-        """One row's committed entries behind as many empty ones as fill `keys`; the newest has age 1."""
-        view = _needed(view)
-        held = len(view.committed)
-        order = torch.tensor([*[view.staged] * (keys - held), *view.committed])
-        ages_BS = torch.tensor([[*[0] * (keys - held), *range(held, 0, -1)]])
-        k, v = self._k[view.slot].index_select(3, order), self._v[view.slot].index_select(3, order)
-        return KVView(k[None], v[None], ages_BS)
+    def _decode(self, rows: Sequence[DriveRow]) -> list[DriveResult]:
+        tokens = []
+        for row in rows:
+            if not isinstance(row, DecodeRow):
+                raise ValueError(f"a {type(row).__name__} cannot run in a '{StepKind.DECODE}' step")
+            tokens.append(row.x_NC[:PICTURE_TOKENS])
+        picture_B3HW = self._autoencoder.decode(_stacked(tokens))
+        return [Decoded(frame_HWC) for frame_HWC in to_frames(picture_B3HW).numpy()]
 
-    def _stage(self, committed: CommittedKV, view: CacheView) -> None:
-        """Numbers that are not finite are never stored: an entry that is masked out must still be harmless."""
-        k, v = committed.k_BLNHD[0], committed.v_BLNHD[0]
-        if not bool(torch.isfinite(k).all() and torch.isfinite(v).all()):
-            k, v = torch.zeros_like(k), torch.zeros_like(v)
-        self._k[view.slot, :, :, :, view.staged] = k
-        self._v[view.slot, :, :, :, view.staged] = v
+    def _read(self, slots: Sequence[int], held: Sequence[Entries]) -> KVView:
+        """Each row's entries, oldest first, behind as many empty ones as fill ring + 1 keys; the newest has age 1.
 
-    def _tensor(self, array: NDArray[np.float32]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array))[None]
+        Entry 0 stands for the empty ones. A layer's keys lie together, so that their products are alike in any batch.
+        """
+        keys = SHAPE.entries + 1
+        k, v = self._gathered.of(len(slots))
+        ages = []
+        for row, (slot, entries) in enumerate(zip(slots, held, strict=True)):
+            empty = keys - len(entries)
+            order = torch.tensor([*[0] * empty, *entries])
+            torch.index_select(self._k[slot], 3, order, out=k[:, row])
+            torch.index_select(self._v[slot], 3, order, out=v[:, row])
+            ages.append([*[0] * empty, *range(len(entries), 0, -1)])
+        return KVView(k.transpose(0, 1), v.transpose(0, 1), torch.tensor(ages))
 
-    def _cond(self, cond: Cond) -> CondB:
-        controls_BK, look_BL, innovations_BI = map(self._tensor, (cond.controls_K, cond.look_L, cond.innovations_I))
-        return CondB(controls_BK, look_BL, innovations_BI)
+
+class _Gathered:
+    """Room for keys and values of a step's rows [L, B, N, H, ring + 1, D], kept from step to step: new memory costs
+    more than what is written into it. Holds nothing that outlives its step."""
+
+    def __init__(self) -> None:
+        self._room = torch.empty(0)
+
+    def of(self, rows: int) -> tuple[Tensor, Tensor]:
+        s = SHAPE
+        shape = (2, s.temporal, rows, s.tokens, s.heads, s.entries + 1, s.head_width)
+        count = math.prod(shape)
+        if self._room.numel() < count:
+            self._room = torch.empty(count)
+        k, v = self._room[:count].view(shape)
+        return k, v
+
+
+def _denoised(kind: StepKind, rows: Sequence[DriveRow]) -> list[DenoiseRow]:
+    """The rows, all of which commit or none of which does, as `kind` says; raises ValueError."""
+    fitting = [row for row in rows if isinstance(row, DenoiseRow)]
+    commits = kind is StepKind.COMMIT_DENOISE
+    for row in rows:
+        if not isinstance(row, DenoiseRow) or (row.commit is not None) is not commits:
+            raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
+    return fitting
+
+
+def _stacked(arrays: Sequence[NDArray[np.float32]]) -> Tensor:
+    return torch.from_numpy(np.stack(arrays))
+
+
+def _conditions(conds: Sequence[Cond]) -> CondB:
+    return CondB(
+        _stacked([cond.controls_K for cond in conds]),
+        _stacked([cond.look_L for cond in conds]),
+        _stacked([cond.innovations_I for cond in conds]),
+    )
 
 
 def _needed(view: CacheView | None) -> CacheView:

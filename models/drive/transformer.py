@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .blocks import DriveShape, Spatial, Temporal, TokenLinear, modulated
+from .blocks import DriveShape, Spatial, Temporal, TiledLinear, TokenLinear, modulated
 from .camera import VIEW, Camera
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 from .recall import Recall
@@ -47,7 +47,7 @@ class CondB:
 class KVView:
     """Committed K and V in ring order [B, L, N, H, S, D], and the age of each entry in frames.
 
-    Ages are relative to the frame being committed (`commit`, `commit_denoise`) or generated (`denoise`):
+    Ages are relative to the frame being committed (`commit_denoise`) or generated (`denoise`):
     1 is the frame just before it; 0 marks an empty entry. Entries older than the window are ignored.
     """
 
@@ -82,17 +82,17 @@ class DriveTransformer(nn.Module):
         w, c = shape.width, shape.channels
         self.shape = shape
         self.inward, self.context_inward = TokenLinear(3 * c, w), TokenLinear(3 * c, w)
-        self.camera, self.seeing = Camera(), nn.Linear(VIEW, w, bias=False)
+        self.camera, self.seeing = Camera(), TiledLinear(VIEW, w, PICTURE_TOKENS, bias=False)
         self.place = nn.Parameter(torch.randn(shape.tokens, w) * 0.02)
         self.context = Spatial(shape)
         self.blocks = nn.ModuleList(Temporal(shape) if kind == "T" else Spatial(shape) for kind in shape.layout)
-        self.from_sigma = nn.Sequential(nn.Linear(64, w), nn.SiLU(), nn.Linear(w, w))
-        self.from_controls, self.from_look = nn.Linear(shape.controls, w), nn.Linear(shape.look, w)
-        self.from_innovations = nn.Linear(shape.innovations, w)
+        self.from_sigma = nn.Sequential(TiledLinear(64, w, 1), nn.SiLU(), TiledLinear(w, w, 1))
+        self.from_controls, self.from_look = TiledLinear(shape.controls, w, 1), TiledLinear(shape.look, w, 1)
+        self.from_innovations = TiledLinear(shape.innovations, w, 1)
         self.stream = nn.Parameter(torch.zeros(2, w))
-        self.mix = nn.Linear(w, w)
-        self.modulation, self.final_modulation = nn.Linear(w, 6 * w), nn.Linear(w, 2 * w)
-        self.outward, self.skip = nn.Linear(w, c), nn.Linear(3 * c, c)
+        self.mix = TiledLinear(w, w, 1)
+        self.modulation, self.final_modulation = TiledLinear(w, 6 * w, 1), TiledLinear(w, 2 * w, 1)
+        self.outward, self.skip = TiledLinear(w, c, PICTURE_TOKENS), TiledLinear(3 * c, c, PICTURE_TOKENS)
         self.recall = Recall(shape.controls, shape.innovations)
         nn.init.zeros_(self.inward.picture.weight)  # first the picture is painted from the memory alone
         for layer in (self.modulation, self.final_modulation, self.outward, self.skip):
@@ -110,8 +110,8 @@ class DriveTransformer(nn.Module):
         view = self.camera(memory_BMC, cond.look_BL)[:, None]
         return self._predict(x, view, c, *_past(kv))[:, 0].clamp(-CLAMP, CLAMP)
 
-    def commit(self, history_B3NC: Tensor, cond: CondB, kv: KVView) -> CommittedKV:
-        """K and V of the newest clean frame; history = [it, the one before, the one before that]; `kv` is not read."""
+    def commit(self, history_B3NC: Tensor, cond: CondB) -> CommittedKV:
+        """K and V of the newest clean frame; history = [it, the one before, the one before that]."""
         sigma_B = torch.full((history_B3NC.shape[0],), CONTEXT_SIGMA, device=history_B3NC.device)
         remembered = self._remember(history_B3NC[:, None], self._condition(_single(cond, sigma_B), _CONTEXT))
         k, v = (torch.stack(list(layers), 1)[..., 0, :] for layers in zip(*remembered, strict=True))
@@ -121,7 +121,7 @@ class DriveTransformer(nn.Module):
         self, history_B3NC: Tensor, commit_cond: CondB, x_BNC: Tensor, sigma_B: Tensor, cond: CondB, kv: KVView
     ) -> tuple[CommittedKV, Tensor]:
         """`commit` of the newest frame and `denoise` of the one after it; ages as of the committed frame."""
-        new = self.commit(history_B3NC, commit_cond, kv)
+        new = self.commit(history_B3NC, commit_cond)
         older_BS = torch.where(kv.ages_BS > 0, kv.ages_BS + 1, 0)
         newest_B1 = torch.ones_like(older_BS[:, :1])
         view = KVView(

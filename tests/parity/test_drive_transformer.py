@@ -93,7 +93,7 @@ def streamed(model: DriveTransformer, latents: Tensor, cond: CondBF, fused: bool
             )
             ring.keep(f - 1, new)
         else:
-            ring.keep(f - 1, model.commit(past, at(cond, f - 1), ring.view(f - 1)))
+            ring.keep(f - 1, model.commit(past, at(cond, f - 1)))
             x0 = model.denoise(x[:, f], past[:, :2], cond.sigma_BF[:, f], at(cond, f), ring.view(f))
         out.append(x0)
     return torch.stack(out, 1)
@@ -114,7 +114,7 @@ def test_the_fused_pass_commits_what_the_plain_pass_commits() -> None:
     latents, cond = world(rows=1)
     ring = Ring(1)
     past = latents[:, [2, 1, 0]]
-    plain = model.commit(past, at(cond, 2), ring.view(2))
+    plain = model.commit(past, at(cond, 2))
     fused, _ = model.commit_denoise(past, at(cond, 2), latents[:, 3], cond.sigma_BF[:, 3], at(cond, 3), ring.view(2))
     torch.testing.assert_close(fused.k_BLNHD, plain.k_BLNHD)
     torch.testing.assert_close(fused.v_BLNHD, plain.v_BLNHD)
@@ -159,7 +159,7 @@ def test_rows_of_different_ages_share_a_batch() -> None:
     model = lively_model()
     latents, cond = world(rows=2)
     ring = Ring(2)
-    ring.keep(2, model.commit(latents[:, [2, 1, 0]], at(cond, 2), ring.view(2)))
+    ring.keep(2, model.commit(latents[:, [2, 1, 0]], at(cond, 2)))
     ages = ring.view(3).ages_BS.clone()
     ages[1] = 0  # the second session has just begun
     view = KVView(ring.k, ring.v, ages)

@@ -54,7 +54,7 @@ class Dream:
 
     def observe(self, latent_BNC: Tensor, cond: CondB) -> None:
         """Take a given frame instead of dreaming one."""
-        self._keep(self.model.commit(self.history_B3NC, self.newest_cond, self._view(self.frame)))
+        self._keep(self.model.commit(self.history_B3NC, self.newest_cond))
         self.history_B3NC = torch.cat([latent_BNC[:, None], self.history_B3NC[:, :2]], 1)
         self.newest_cond, self.frame = cond, self.frame + 1
 
