@@ -5,6 +5,7 @@ import random
 import resource
 import statistics
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from ..clock import SystemClock
 from ..models.contract.loaded import LoadedCard
+from . import bench_rows
 from .errors import fail
 from .output import JsonFlag, print_object
 
@@ -31,7 +33,10 @@ class StepFigure(msgspec.Struct, frozen=True):
 
 
 class ModelReport(msgspec.Struct, frozen=True):
-    """`fps`: frames made a second by one session that never waits. `realtime`: fps over the card's own pace."""
+    """`fps`: frames made a second by one session that never waits. `realtime`: fps over the card's own pace.
+
+    `batches`: steps of several rows, where asked for.
+    """
 
     card: str
     device: str
@@ -48,6 +53,7 @@ class ModelReport(msgspec.Struct, frozen=True):
     session_bytes: int
     peak_bytes: int
     figures: tuple[StepFigure, ...]
+    batches: tuple[bench_rows.RowsFigure, ...]
 
 
 class ModelReports(msgspec.Struct, frozen=True):
@@ -64,6 +70,10 @@ def bench_model(
     seed: Annotated[int, typer.Option(help="Seed of the world and of the presses.")] = 0,
     precision: Annotated[str | None, typer.Option(help="As the recipe allows; default: the recipe's.")] = None,
     compiled: Annotated[bool, typer.Option("--compiled", help="Blocks run compiled, where the recipe allows.")] = False,
+    rows: Annotated[
+        list[int] | None, typer.Option(min=1, max=16, help="Also time steps of so many rows, together and row by row.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, max=1000, help="With --rows: timed runs of each.")] = 20,
     as_json: JsonFlag = False,
 ) -> None:
     """Run one session alone on the device and time every step of each card."""
@@ -71,7 +81,9 @@ def bench_model(
 
     names = card or catalog.drawn()
     before = os.getloadavg()[0]
-    reports = tuple(measure(_loaded(name, checkpoint, precision, compiled), chunks, seed) for name in names)
+    reports = tuple(
+        measure(_loaded(name, checkpoint, precision, compiled), chunks, seed, rows or (), repeats) for name in names
+    )
     if as_json:
         print_object(ModelReports((round(before, 2), round(os.getloadavg()[0], 2)), reports))
         return
@@ -102,6 +114,8 @@ def _print(report: ModelReport) -> None:
         times = (f"{value:.2f}" for value in (figure.min_ms, figure.median_ms, figure.max_ms))
         table.add_row(figure.kind, f"{figure.per_chunk:g}", *times)
     Console().print(table)
+    if report.batches:
+        Console().print(bench_rows.table(report.batches))
     typer.echo(f"chunk {report.chunk_ms:.1f} ms (median), opening {report.opening_ms:.1f} ms")
     typer.echo(f"{report.fps:.1f} frames a second = {report.realtime:.2f} x its pace")
     sizes = (report.weight_bytes, report.session_bytes, report.peak_bytes)
@@ -113,8 +127,8 @@ def _title(report: ModelReport) -> str:
     return f"{report.card}, {how}, {report.steps} steps on {report.device}"
 
 
-def measure(loaded: LoadedCard, chunks: int, seed: int) -> ModelReport:
-    """One session through `chunks` chunks after the opening one."""
+def measure(loaded: LoadedCard, chunks: int, seed: int, rows: Sequence[int], repeats: int) -> ModelReport:
+    """One session through `chunks` chunks after the opening one; then steps of `rows` rows, `repeats` times."""
     from ..models import catalog
     from ..models.parity.interleave import made_up_inputs
     from ..models.parity.session import Session
@@ -166,6 +180,7 @@ def measure(loaded: LoadedCard, chunks: int, seed: int) -> ModelReport:
             StepFigure(kind, len(times) / chunks, min(times), statistics.median(times), max(times))
             for kind, times in steps.items()
         ),
+        batches=bench_rows.measure(loaded, rows, repeats) if rows else (),
     )
 
 

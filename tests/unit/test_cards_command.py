@@ -96,6 +96,12 @@ def test_bench_model_reports_every_step_of_a_chunk() -> None:
         "decode": 1.0,
     }
     assert report["fps"] > 0 and report["chunks"] == 3 and report["device"] == "cpu"
+    code, out = run("bench", "model", "toy", "--chunks", "1", "--rows", "1", "--rows", "4", "--repeats", "3", "--json")
+    batches = json.loads(out)["models"][0]["batches"]
+    assert code == 0 and [(figure["kind"], figure["rows"]) for figure in batches] == [
+        (kind, rows) for kind in ("denoise", "commit", "decode") for rows in (1, 4)
+    ]
+    assert all(figure["together"]["min_ms"] <= figure["together"]["median_ms"] for figure in batches)
     code, out = run("bench", "model", "toy", "--precision", "fp8")
     assert code == 2 and "does not allow precision 'fp8'" in " ".join(out.split())
     code, out = run("bench", "model", "toy", "--precision", "fp7")
