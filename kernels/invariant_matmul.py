@@ -18,6 +18,7 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from .door import FLOATS, expect, expect_dtype, expect_shape
 from .launch import WIDE, Backend, Build, Choice, choice, jit, runs_triton, tl
@@ -48,12 +49,24 @@ def invariant_matmul(
     return _reference(a_MK, b_KN, bias_N, out_dtype, tile)
 
 
+def invariant_linear(x_K: Tensor, weight_NK: Tensor, bias_N: Tensor | None, tile: int) -> Tensor:
+    """[..., K] to [..., N] with weights as a linear layer keeps them; `tile` lines of x have the bits they have alone.
+
+    One tile on a CPU goes straight to its product: checks would cost a small model much. Raises BadInput.
+    """
+    if x_K.is_cpu and x_K.numel() == tile * weight_NK.shape[1]:
+        return _linear(x_K, weight_NK, bias_N, tile)
+    lines_MK = x_K.reshape(-1, x_K.shape[-1])
+    made_MN = invariant_matmul(lines_MK, weight_NK.t(), x_K.dtype, bias_N=bias_N, tile=tile)
+    return made_MN.view(*x_K.shape[:-1], -1)
+
+
 def choose(a_MK: Tensor) -> Choice:
     return choice(a_MK.device, [])
 
 
 def _fits(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, tile: int) -> bool:
-    """All that `_refuse` asks, without a word: small products spend as long on checks as on arithmetic."""
+    """All that `_refuse` asks, without a word."""
     return (
         a.ndim == b.ndim == 2
         and a.shape[1] == b.shape[0]
@@ -82,12 +95,12 @@ def _refuse(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, t
 
 # ---- reference ----
 
-_WIDE_PRODUCT = ONEDNN and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+_ONEDNN_LINEAR = torch.ops.mkldnn._linear_pointwise.default if ONEDNN else None
 _FEW = 16  # rows of a tile from which oneDNN is worth its call
 
 
 def _reference(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, tile: int) -> Tensor:
-    """Tile by tile, or as many at once as make no difference. What is not needed is not called: see `_fits`."""
+    """Tile by tile, or as many at once as make no difference."""
     rows = a.shape[0]
     if a.dtype != out_dtype:
         dtype = torch.promote_types(a.dtype, out_dtype)
@@ -109,12 +122,17 @@ def _tiles(a: Tensor, b: Tensor, bias: Tensor | None, tile: int) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor, bias: Tensor | None, tile: int) -> Tensor:
-    """oneDNN uses the widest instructions on every CPU, torch's own product on some."""
-    wide = _WIDE_PRODUCT and tile >= _FEW and a.numel() and a.device.type == "cpu" and a.dtype is torch.float32
-    if wide and b.stride(0) == 1:
-        made: Tensor = torch.ops.mkldnn._linear_pointwise(a, b.t(), bias, "none", [], "")
-        return made
+    if b.stride(0) == 1:
+        return _linear(a, b.t(), bias, tile)
     return a @ b if bias is None else torch.addmm(bias, a, b)
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, tile: int) -> Tensor:
+    """oneDNN uses the widest instructions on every CPU, torch's own product not on all."""
+    if tile >= _FEW and _ONEDNN_LINEAR and x.is_cpu and x.dtype is torch.float32 and x.numel():
+        made: Tensor = _ONEDNN_LINEAR(x, weight, bias, "none", [], "")
+        return made
+    return F.linear(x, weight, bias)
 
 
 @lru_cache(maxsize=256)

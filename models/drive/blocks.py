@@ -3,8 +3,8 @@
 Legend: B rows, F frames, N tokens of a frame, W width, H heads, D width of a head, S kept frames, 6 = AdaLN-single's
 six modulations. Pure functions of tensors; nothing here knows frames' meaning or keeps anything.
 
-A frame's bits do not depend on the frames beside it: every product by weights is `tiled`, all else is elementwise, a
-norm or softmax over a last axis, or a product of its own per frame and head.
+A frame's bits do not depend on the frames beside it: every product by weights is a `TiledLinear`, all else is
+elementwise, a norm or softmax over a last axis, or a product of its own per frame and head.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...kernels.invariant_matmul import invariant_matmul
+from ...kernels.invariant_matmul import invariant_linear
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 
 AT_FIRST = -5.0  # bias of the past before training: a frame learns to listen to it
@@ -57,23 +57,20 @@ def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attended
 
 
-def tiled(x: Tensor, matrix_IO: Tensor, bias_O: Tensor | None, tile: int) -> Tensor:
-    """[.., I] to [.., O]: `tile` lines have the bits they have alone. Where gradients are recorded torch's own runs."""
-    if torch.is_grad_enabled():
-        return x @ matrix_IO if bias_O is None else F.linear(x, matrix_IO.t(), bias_O)
-    lines = x.reshape(-1, x.shape[-1])
-    return invariant_matmul(lines, matrix_IO, x.dtype, bias_N=bias_O, tile=tile).view(*x.shape[:-1], -1)
-
-
 class TiledLinear(nn.Linear):
-    """A linear map of `tile` lines after the other: a frame's tokens, or one line of what conditions it."""
+    """A linear map of `tile` lines after the other: a frame's tokens, or one line of what conditions it.
+
+    Where gradients are recorded torch's own product runs, whose rows may feel each other in the last bits.
+    """
 
     def __init__(self, inputs: int, outputs: int, tile: int, bias: bool = True) -> None:
         super().__init__(inputs, outputs, bias)
         self.tile = tile
 
     def forward(self, x: Tensor) -> Tensor:
-        return tiled(x, self.weight.t(), self.bias, self.tile)
+        if torch.is_grad_enabled():
+            return F.linear(x, self.weight, self.bias)
+        return invariant_linear(x, self.weight, self.bias, self.tile)
 
 
 class Spatial(nn.Module):

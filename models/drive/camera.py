@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .blocks import tiled
+from ...kernels.invariant_matmul import invariant_matmul
 from .look import BIOMES, TIMES
 from .memory import (
     BEND_METRES,
@@ -201,7 +201,10 @@ class Camera(nn.Module):
 
 def _each(lines: Tensor, matrix: Tensor) -> Tensor:
     """Products of lines by themselves: what one sees does not depend on how many look."""
-    return tiled(lines, matrix, None, 1)
+    if torch.is_grad_enabled() or lines.numel() == lines.shape[-1]:
+        return lines @ matrix
+    flat = lines.reshape(-1, lines.shape[-1])
+    return invariant_matmul(flat, matrix, lines.dtype, tile=1).view(*lines.shape[:-1], -1)
 
 
 def _by_token(cells: Tensor, tokens: int, rows: int) -> Tensor:

@@ -13,7 +13,6 @@ autoencoder.py). Knows no loop and no clock.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -48,6 +47,9 @@ SHAPE = DriveShape(
     look=LOOK,
     innovations=INNOVATIONS,
 )
+_KEPT = 31 * 2**20
+"""Bytes. Once glibc was given back a block of this size (32 MiB is the most it learns from) it keeps up to twice as
+many for the next step; else it asks the kernel for new pages in every step, which cost more than what is put there."""
 STORED = (torch.float16, torch.float32)  # in the files; all computing is in float32
 
 
@@ -74,10 +76,10 @@ class DriveRuntime:
     ) -> None:
         self._transformer, self._autoencoder, self._look_of = transformer, autoencoder, look_of
         self._k, self._v = self._slab(0), self._slab(0)
-        self._gathered = _Gathered()
 
     def allocate(self, slots: int) -> None:
         self._k, self._v = self._slab(slots), self._slab(slots)
+        torch.empty(_KEPT, dtype=torch.uint8)  # given back at once
 
     @torch.inference_mode()
     def execute(self, kind: StepKind, rows: Sequence[DriveRow], views: Sequence[CacheView | None]) -> list[DriveResult]:
@@ -140,7 +142,8 @@ class DriveRuntime:
             self._k[view.slot, :, :, :, view.staged] = new.k_BLNHD[row] if sound_B[row] else 0.0
             self._v[view.slot, :, :, :, view.staged] = new.v_BLNHD[row] if sound_B[row] else 0.0
         x0_BNC = self._predicted(rows, views, [(*view.committed, view.staged) for view in views])
-        x0_BNC[~torch.tensor(sound_B)] = torch.nan
+        if not all(sound_B):
+            x0_BNC[~torch.tensor(sound_B)] = torch.nan
         return [Denoised(x0_NC) for x0_NC in x0_BNC.numpy()]
 
     def _predicted(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView], held: Sequence[Entries]) -> Tensor:
@@ -166,9 +169,8 @@ class DriveRuntime:
 
         Entry 0 stands for the empty ones. A layer's keys lie together, so that their products are alike in any batch.
         """
-        keys = SHAPE.entries + 1
-        k, v = self._gathered.of(len(slots))
-        ages = []
+        s, keys, ages = SHAPE, SHAPE.entries + 1, []
+        k, v = torch.empty(2, s.temporal, len(slots), s.tokens, s.heads, keys, s.head_width)
         for row, (slot, entries) in enumerate(zip(slots, held, strict=True)):
             empty = keys - len(entries)
             order = torch.tensor([*[0] * empty, *entries])
@@ -176,23 +178,6 @@ class DriveRuntime:
             torch.index_select(self._v[slot], 3, order, out=v[:, row])
             ages.append([*[0] * empty, *range(len(entries), 0, -1)])
         return KVView(k.transpose(0, 1), v.transpose(0, 1), torch.tensor(ages))
-
-
-class _Gathered:
-    """Room for keys and values of a step's rows [L, B, N, H, ring + 1, D], kept from step to step: new memory costs
-    more than what is written into it. Holds nothing that outlives its step."""
-
-    def __init__(self) -> None:
-        self._room = torch.empty(0)
-
-    def of(self, rows: int) -> tuple[Tensor, Tensor]:
-        s = SHAPE
-        shape = (2, s.temporal, rows, s.tokens, s.heads, s.entries + 1, s.head_width)
-        count = math.prod(shape)
-        if self._room.numel() < count:
-            self._room = torch.empty(count)
-        k, v = self._room[:count].view(shape)
-        return k, v
 
 
 def _denoised(kind: StepKind, rows: Sequence[DriveRow]) -> list[DenoiseRow]:
@@ -206,7 +191,7 @@ def _denoised(kind: StepKind, rows: Sequence[DriveRow]) -> list[DenoiseRow]:
 
 
 def _stacked(arrays: Sequence[NDArray[np.float32]]) -> Tensor:
-    return torch.from_numpy(np.stack(arrays))
+    return torch.from_numpy(np.array(arrays))
 
 
 def _conditions(conds: Sequence[Cond]) -> CondB:

@@ -7,9 +7,10 @@ from typing import cast
 import numpy as np
 import pytest
 import torch
+from worldroom.kernels import invariant_matmul
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.drive import card
+from worldroom.models.drive import autoencoder, card
 from worldroom.models.drive.loop import Cond, Decoded, DecodeRow, Denoised, DenoiseRow, DriveResult, DriveRow
 from worldroom.models.drive.runtime import DriveRuntime, load_networks
 from worldroom.tests.drive_card import drive
@@ -88,6 +89,22 @@ def test_rows_together_are_rows_alone(kind: StepKind, weights: str) -> None:
         made = together.execute(kind, [rows[i][0] for i in members], views)
         assert [bits(result) for result in made] == [alone[i] for i in members], f"{count} rows"
         assert [together.read_entry(view.slot, view.staged) for view in views] == [staged[i] for i in members]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nor_does_a_machine_matter_where_parts_may_not_share_a_call(
+    kind: StepKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a library gives many parts at once is used for speed alone (kernels/parts.py)."""
+    rows = work(kind)[:5]
+
+    def made() -> list[bytes]:
+        return [bits(done) for done in runtime("shipped").execute(kind, [row for row, _ in rows], [v for _, v in rows])]
+
+    here = made()
+    for place in (autoencoder, invariant_matmul):
+        monkeypatch.setattr(place, "_together", lambda *asked: False)
+    assert made() == here
 
 
 def test_a_row_that_is_not_a_number_spoils_itself_alone() -> None:

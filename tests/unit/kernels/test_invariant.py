@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from worldroom.kernels.door import BadInput
-from worldroom.kernels.invariant_matmul import invariant_matmul
+from worldroom.kernels.invariant_matmul import invariant_linear, invariant_matmul
 from worldroom.kernels.invariant_reduce import Reduction, invariant_reduce
 from worldroom.kernels.launch import Backend
 from worldroom.tests.kernel_checks import DTYPES, agree, drawn, poisoned
@@ -72,6 +72,8 @@ def test_tiles_that_share_a_call_are_tiles_alone(tile: int, inner: int, columns:
     for count in range(1, 18):
         together = invariant_matmul(a[: count * tile], b, FP32, bias_N=bias, tile=tile)
         assert torch.equal(together, torch.cat(alone[:count])), f"{count} tiles"
+        layer = invariant_linear(a[: count * tile].reshape(count, 1, tile, inner), b.T, bias, tile)
+        assert torch.equal(layer.reshape(-1, columns), together), f"{count} tiles of any shape"
     exact = a.double() @ b.double() + (0 if bias is None else bias.double())
     agree(torch.cat(alone), exact.float(), 4)
 
@@ -131,6 +133,8 @@ def test_refuses_what_does_not_fit_with_the_numbers() -> None:
         invariant_matmul(a, a.T.to(BF16), FP32)
     with pytest.raises(BadInput, match=r"bias is \[3\], wanted \[2\]"):
         invariant_matmul(a, a.T, FP32, bias_N=a[0])
+    with pytest.raises(BadInput, match=r"b is \[2, 2\], wanted \[3, 'any'\]"):
+        invariant_linear(a[None], a[:, :2], None, 1)
     with pytest.raises(BadInput, match="tile is 0, wanted at least 1"):
         invariant_matmul(a, a.T, FP32, tile=0)
     with pytest.raises(BadInput, match=r"out_dtype is torch\.int8, wanted torch\.float32 or torch\.bfloat16 or"):
