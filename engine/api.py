@@ -219,7 +219,7 @@ class Timings(Message, frozen=True):
 
 
 class ChunkDone(Message, frozen=True):
-    """Committed. `digest` identifies its latents for replay; `late_us`: microseconds after its deadline."""
+    """Committed. `digest` identifies its latents for replay; `late_us`: microseconds by which its first frame is late."""
 
     session: str
     chunk: int

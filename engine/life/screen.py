@@ -83,9 +83,10 @@ class Screen:
         now, counters, served = self._shared.clock.now(), self._served.counters, self._served
         served.finished(self._steps, chunk.steps, chunk.device_seconds)
         ready = now + self.show.usual
-        late_us, missed = max(0, round((now - chunk.deadline) * 1e6)), ready - chunk.deadline - self.playout.absorbs
+        late = ready - chunk.deadline
+        late_us, missed = max(0, round(late * 1e6)), late - self.playout.absorbs
         counters.chunks_done += 1
-        counters.chunks_late += late_us > 0
+        counters.chunks_late += late_us > served.absorbed_us
         self._margin.finished(missed > 0)
         served.allowance.finished(missed, chunk.waited)
         number, made = chunk.number, chunk.conditions.epoch

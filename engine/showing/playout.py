@@ -57,7 +57,7 @@ class Lead:
 class Allowance:
     """Seconds kept for the steps of others, learnt from chunks that were late because they waited for the device.
 
-    A late chunk adds what it waited or was late by, whichever is less; a punctual one takes 1/500 back. All sessions of
+    A late chunk adds what it waited or was late by, whichever is less; a punctual one takes 1/2000 back. All sessions of
     a card learn together. On a device of one's own it is 0.
     """
 
@@ -67,7 +67,7 @@ class Allowance:
         if late > 0:
             self.value += min(late, waited)
         else:
-            self.value *= 0.998
+            self.value *= 0.9995
 
 
 class Playout:

@@ -93,7 +93,7 @@ def test_what_others_take_is_learnt_from_chunks_that_waited_and_were_late() -> N
     allowance.finished(late=0.001, waited=0.020)
     assert allowance.value == pytest.approx(0.005)
     allowance.finished(late=-0.010, waited=0.0)
-    assert allowance.value == pytest.approx(0.00499)
+    assert allowance.value == pytest.approx(0.0049975)
     alone = Allowance()
     alone.finished(late=0.010, waited=0.0)
     assert alone.value == 0.0
