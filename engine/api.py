@@ -219,7 +219,7 @@ class Timings(Message, frozen=True):
 
 
 class ChunkDone(Message, frozen=True):
-    """Committed. `digest` identifies its latents for replay; `late_us`: microseconds by which its first frame is late."""
+    """Committed. `digest` identifies its latents for replay; `late_us`: by how much its first frame comes late."""
 
     session: str
     chunk: int

@@ -57,8 +57,8 @@ class Lead:
 class Allowance:
     """Seconds kept for the steps of others, learnt from chunks that were late because they waited for the device.
 
-    A late chunk adds what it waited or was late by, whichever is less; a punctual one takes 1/2000 back. All sessions of
-    a card learn together. On a device of one's own it is 0.
+    A late chunk adds what it waited or was late by, whichever is less; a punctual one takes 1/2000 back. All sessions
+    of a card learn together. On a device of one's own it is 0.
     """
 
     value: float = 0.0
