@@ -114,7 +114,7 @@ class DriveLoop:
             cond=Cond(np.asarray(ask.conditions.controls, np.float32), look_L, drawn_I),
             innovation=innovation,
             step=0,
-            x_NC=gaussian(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), (TOKENS, CHANNELS)),
+            x_NC=_noise(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), levels),
             frame_HWC=None,
         )
 
@@ -165,6 +165,13 @@ class DriveLoop:
             raise ValueError(f"chunk {ask.chunk} starts a world but {ask.committed} chunks are committed")
         history_3NC = self._openings.pick(look_L, ask.seed)
         return DriveCarry(history_3NC, 0, innovations.start(ask.seed, ask.branch), None)
+
+
+def _noise(key: NoiseKey, levels: tuple[float, ...]) -> Latent:
+    """What the first step starts from. At level 1 noise is not seen, so where no other step follows none is drawn."""
+    if levels == (1.0,):
+        return np.zeros((TOKENS, CHANNELS), np.float32)
+    return gaussian(key, (TOKENS, CHANNELS))
 
 
 def _denoised(state: DriveState, x0_NC: Latent) -> DriveState:
