@@ -19,7 +19,7 @@ HANDOVER = 0.0005
 
 
 def may_follow(batch: Sequence[Ticket], running: Sequence[Ticket], costs: Costs, rules: Rules) -> bool:
-    """Whether nothing is gained by waiting for the rows of `running` to come back."""
+    """Whether nothing is gained by waiting for the rows of `running` to come back; unknown prices promise no gain."""
     key, rows = batch[0].key, len(batch)
     back = [ticket for ticket in running if ticket.then is not None]
     if any(_first(ticket, batch[0], rules) for ticket in back):
@@ -27,8 +27,8 @@ def may_follow(batch: Sequence[Ticket], running: Sequence[Ticket], costs: Costs,
     joining = min(sum(ticket.then == key for ticket in back), rules.max_rows - rows)
     if joining <= 0:
         return True
-    apart = costs.price(key, rows) + costs.price(key, joining)
-    return apart - costs.price(key, rows + joining) < HANDOVER
+    apart = costs.price_or(key, rows, 0.0) + costs.price_or(key, joining, 0.0)
+    return apart - costs.price_or(key, rows + joining, 0.0) < HANDOVER
 
 
 def _first(comes_back: Ticket, leader: Ticket, rules: Rules) -> bool:
