@@ -33,8 +33,6 @@ log = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
 BEAT = 0.1
-SWITCH = 0.0005
-"""Seconds a thread may keep the interpreter from the others: the device's between two operations, not for 5 ms."""
 
 Load = Callable[[str, RuntimeChoice | None, ToySpec, Path | None], LoadedCard]
 
@@ -171,7 +169,6 @@ def die_with_parent() -> None:
 def main(load: Load = catalog.load) -> None:
     """Serve on the socket whose descriptor is the last argument."""
     die_with_parent()
-    sys.setswitchinterval(SWITCH)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     end = socket.socket(fileno=int(sys.argv[-1]))
 
