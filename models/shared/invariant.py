@@ -1,25 +1,33 @@
 """A network whose rows share a pass and never feel it: each has the bits it has alone, whatever the batch.
 
-    linear layers    products of fixed tiles (kernels/invariant_matmul), the bias added in float32
+    linear layers    products of fixed tiles (kernels/invariant_matmul): on a CPU all tokens of a row are one tile
     activations      one row at a time: a vectorised loop takes its last elements another way, so where it ends must
                      not depend on how many rows there are
     the rest         norms, gates and attention of kernels/ keep rows apart anyway; single sums and products are exact
 
 Forms are put in place of layers by name; torch itself stays as it is. Knows no family.
+
+Legend: B rows, T tokens of a row, K inputs, N outputs.
 """
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ...kernels.invariant_matmul import invariant_matmul
 from .fp8 import Fp8Linear
 
+ALIGNED = 64  # bytes, and as many tokens end there whatever they hold
 
-def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None) -> Tensor:
-    """x [..., K] to [..., N] in the dtype of x."""
-    y = invariant_matmul(x.reshape(-1, x.shape[-1]), weight_NK.T, torch.float32)
-    y = y if bias_N is None else y + bias_N.float()
-    return y.to(x.dtype).reshape(*x.shape[:-1], -1)
+
+def linear(x_BTK: Tensor, weight_NK: Tensor, bias_N: Tensor | None) -> Tensor:
+    """[B, T, N] in the dtype of x."""
+    tokens = x_BTK.shape[1]
+    if tokens * x_BTK.shape[2] * x_BTK.element_size() % ALIGNED:
+        x_BTK = F.pad(x_BTK, (0, 0, 0, -tokens % ALIGNED))  # a library's product feels where in memory a row begins
+    tile = x_BTK.shape[1]
+    y = invariant_matmul(x_BTK.flatten(0, 1), weight_NK.T, x_BTK.dtype, bias_N=bias_N, tile=tile)
+    return y.unflatten(0, (-1, tile))[:, :tokens]
 
 
 class InvariantLinear(nn.Module):
@@ -30,9 +38,9 @@ class InvariantLinear(nn.Module):
         self.weight, self.bias = layer.weight, layer.bias
         self.scale = layer.scale if isinstance(layer, Fp8Linear) else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight if self.scale is None else (self.weight.float() * self.scale).to(x.dtype)
-        return linear(x, weight, self.bias)
+    def forward(self, x_BTK: Tensor) -> Tensor:
+        weight = self.weight if self.scale is None else (self.weight.float() * self.scale).to(x_BTK.dtype)
+        return linear(x_BTK, weight, self.bias)
 
 
 class EachRow(nn.Module):

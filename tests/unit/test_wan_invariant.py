@@ -17,7 +17,7 @@ from worldroom.models.contract.maker import maker_of
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from worldroom.models.parity.session import ChunkInput, Session
 from worldroom.models.shared.fp8 import Fp8Linear, narrow
-from worldroom.models.shared.invariant import EachRow, InvariantLinear, make_invariant
+from worldroom.models.shared.invariant import EachRow, InvariantLinear, linear, make_invariant
 from worldroom.models.wan import drawn
 from worldroom.models.wan.card import SPECS, wan_card
 from worldroom.models.wan.loop import WanLoop
@@ -96,6 +96,19 @@ def test_commits_that_share_a_pass_write_the_bits_each_writes_alone(precision: P
     for row, view in zip(rows, views, strict=True):
         runtime.execute(kind, [row], [view])
     assert torch.equal(runtime.slab.values, together) and not torch.equal(before, together)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("tokens", "inputs", "outputs"), [(3, 26, 60), (45, 54, 37), (36, 48, 96), (1, 7, 5)])
+def test_a_product_takes_every_row_by_itself(tokens: int, inputs: int, outputs: int, dtype: torch.dtype) -> None:
+    """3 x 26 and 45 x 54 numbers end where memory is not aligned, which products of some libraries feel."""
+    dice = torch.Generator().manual_seed(0)
+    shapes = ((PEOPLE, tokens, inputs), (outputs, inputs), (outputs,))
+    x, weight, bias = (torch.randn(shape, generator=dice).to(dtype) for shape in shapes)
+    alone = torch.cat([linear(x[row : row + 1].clone(), weight, bias) for row in range(PEOPLE)])
+    for count in range(1, PEOPLE + 1):
+        assert torch.equal(linear(x[:count].clone(), weight, bias), alone[:count])
+    torch.testing.assert_close(alone.float(), (x.float() @ weight.float().T + bias.float()), rtol=0.02, atol=0.05)
 
 
 def test_an_activation_takes_every_row_by_itself() -> None:
