@@ -94,11 +94,9 @@ def _kept(past: Past, entry: int, length: int) -> tuple[Tensor, Tensor]:
 
 
 def turned(x_TGD: Tensor, cos_TP: Tensor, sin_TP: Tensor) -> Tensor:
-    """Adjacent pairs (a, b) of the last axis to (a cos - b sin, a sin + b cos), in float32; same dtype out. Rows of
-    tokens too: everything may have the same axes in front.
-    """
+    """Adjacent pairs (a, b) of the last axis to (a cos - b sin, a sin + b cos), in float32; same dtype out."""
     a, b = x_TGD.float().reshape(*x_TGD.shape[:-1], -1, 2).unbind(-1)
-    cos, sin = cos_TP[..., None, :], sin_TP[..., None, :]
+    cos, sin = cos_TP[:, None], sin_TP[:, None]
     return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2).to(x_TGD.dtype)
 
 

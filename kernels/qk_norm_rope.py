@@ -77,7 +77,9 @@ def _reference(
 ) -> tuple[Tensor, Tensor]:
     tokens = q.shape[1]
     (cos, sin), normed_q, normed_k = turn, _normed(q, norms.q_HD, norms), _normed(k, norms.k_HD, norms)
-    turned_q, turned_k = (turned(x, cos, sin).to(q.dtype) for x in (normed_q, normed_k))
+    turned_q, turned_k = (
+        torch.stack([turned(*row) for row in zip(x, cos, sin, strict=True)]).to(q.dtype) for x in (normed_q, normed_k)
+    )  # row by row, which a cache holds
     if staged is not None:
         kept = normed_k if staged.plain else turned_k
         for row, entry in enumerate(staged.entries_B.tolist()):
