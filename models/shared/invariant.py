@@ -27,7 +27,7 @@ def linear(x_BTK: Tensor, weight_NK: Tensor, bias_N: Tensor | None) -> Tensor:
         x_BTK = F.pad(x_BTK, (0, 0, 0, -tokens % ALIGNED))  # a library's product feels where in memory a row begins
     tile = x_BTK.shape[1]
     y = invariant_matmul(x_BTK.flatten(0, 1), weight_NK.T, x_BTK.dtype, bias_N=bias_N, tile=tile)
-    return y.unflatten(0, (-1, tile))[:, :tokens]
+    return y.view(-1, tile, y.shape[1])[:, :tokens]
 
 
 class InvariantLinear(nn.Module):
