@@ -157,7 +157,7 @@ def measure(loaded: LoadedCard, chunks: int, seed: int, rows: Sequence[int], rep
                 steps.setdefault(plan.kind, []).append(spent)
             session.advance(result)
         whole.append(total)
-        frames += len(session.outcomes[-1].frames_FHWC) if len(session.outcomes) > 1 else 0
+        frames += len(session.outcomes[-1].frames) if len(session.outcomes) > 1 else 0
     account = catalog.account(loaded.card.name)
     cache = loaded.card.cache.bytes_per_session if loaded.card.cache else 0
     fps = frames / (sum(whole[1:]) / 1000)

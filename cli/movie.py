@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import av
-from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from ..clock import SystemClock
 from ..engine.device.worker import ThreadDevice
 from ..engine.rollout import Rollout
+from ..engine.showing.pictures import mark, shown
 from ..models.contract.loaded import LoadedCard
 
 
@@ -24,16 +24,11 @@ async def write_movie(
         with av.open(str(out), "w", format="mp4") as container:
             stream = container.add_stream("libx264", rate=frame.fps)
             assert isinstance(stream, VideoStream)
-            stream.width, stream.height, stream.pix_fmt = (
-                frame.width * frame.scale,
-                frame.height * frame.scale,
-                "yuv420p",
-            )
-            async for frames_FHWC in Rollout(loaded, device, clock, seed, steps).frames(prompt, held):
-                for rgb_HWC in frames_FHWC:
-                    shown = VideoFrame.from_ndarray(rgb_HWC, format="rgb24").reformat(stream.width, stream.height)
-                    shown.pts = None
-                    container.mux(stream.encode(shown))
+            stream.width, stream.height, stream.pix_fmt = frame.shown_width, frame.shown_height, "yuv420p"
+            mark(stream.codec_context)
+            async for frames in Rollout(loaded, device, clock, seed, steps).frames(prompt, held):
+                for picture in frames:
+                    container.mux(stream.encode(shown(picture, frame)))
                     count += 1
             container.mux(stream.encode(None))
     finally:

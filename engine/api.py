@@ -8,6 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
+from ..models.contract.card import Pixels
 from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.opening import Opening, OpeningSize
 from .figures import Capacity, SessionInfo, Step
@@ -236,10 +237,12 @@ class ChunkCancelled(Message, frozen=True):
 
 
 class RawPlace(Message, frozen=True):
-    """Where `raw.RawReader` finds frames as the model made them: a ring of `slots`, height x width x 3 uint8 each."""
+    """Where `raw.RawReader` finds frames: a ring of `slots`, in each one of shape `each`; height and width in RGB."""
 
     ring: str
     slots: int
+    each: tuple[int, ...]
+    pixels: Pixels
     height: int
     width: int
 

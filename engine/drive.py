@@ -131,7 +131,7 @@ async def drive_chunk(
             scope.check()
             state = loop.advance(state, result)
         outcome = loop.finalize(state)
-        _check_frames(outcome.frames_FHWC, frame, opens=ask.carry is None)
+        _check_frames(outcome.frames, frame.shape(opens=ask.carry is None))
         if not gone:
             writes.commit()
     except BaseException:
@@ -141,10 +141,9 @@ async def drive_chunk(
     return outcome
 
 
-def _check_frames(frames_FHWC: np.ndarray[Any, Any], frame: FrameSpec, opens: bool) -> None:
-    promised = (frame.frames(opens), frame.height, frame.width, 3)
-    if frames_FHWC.dtype != np.uint8:
-        finite = bool(np.isfinite(frames_FHWC).all())
-        raise BadFrames(f"frames are {frames_FHWC.dtype} (all finite: {finite}), the card promises uint8")
-    if frames_FHWC.shape != promised:
-        raise BadFrames(f"frames have shape {frames_FHWC.shape}, the card promises {promised}")
+def _check_frames(frames: np.ndarray[Any, Any], promised: tuple[int, ...]) -> None:
+    if frames.dtype != np.uint8:
+        finite = bool(np.isfinite(frames).all())
+        raise BadFrames(f"frames are {frames.dtype} (all finite: {finite}), the card promises uint8")
+    if frames.shape != promised:
+        raise BadFrames(f"frames have shape {frames.shape}, the card promises {promised}")

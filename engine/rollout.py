@@ -36,7 +36,10 @@ class Rollout:
         self._scope = Scope()
 
     async def frames(self, prompt: str, actions: Sequence[tuple[float, ...]]) -> AsyncIterator[npt.NDArray[np.uint8]]:
-        """One chunk per action (a value per control); yields its frames FHWC. Raises what a step raises."""
+        """One chunk per action (a value per control); yields its frames as the card's `FrameSpec` says.
+
+        Raises what a step raises.
+        """
         served = self._served
         await self._device.allocate(served.loaded, 1)
         serving = asyncio.create_task(self._dispatcher.run())
@@ -54,7 +57,7 @@ class Rollout:
                     served.loaded.loop, ask, writes, self._execute, self._scope, served.loaded.card.frame
                 )
                 carry = outcome.carry
-                yield outcome.frames_FHWC
+                yield outcome.frames
         finally:
             serving.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -180,9 +180,9 @@ async def _price(shared: Shared, device: Device, key: StepKey, batch: Batch) -> 
 async def _warm_encoder(served: ServedCard, shared: Shared, outcome: Outcome[Any], frames: int) -> None:
     loop, frame = asyncio.get_running_loop(), served.loaded.card.frame
     encoder = await loop.run_in_executor(shared.encoders, shared.encoder, frame, shared.spec.kbps, shared.spec.kbps_max)
-    rgb_HWC = np.asarray(outcome.frames_FHWC[0])
+    picture = np.asarray(outcome.frames[0])
     for number in range(frames):
         started = shared.clock.now()
-        await loop.run_in_executor(shared.encoders, encoder.encode, rgb_HWC, number * 3000, number == 2)
+        await loop.run_in_executor(shared.encoders, encoder.encode, picture, number * 3000, number == 2)
         if number >= 2:
             served.encoding.observe(shared.clock.now() - started)

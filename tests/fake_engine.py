@@ -30,7 +30,7 @@ class BlankEncoder(H264Encoder):
     def __init__(self, frame: FrameSpec, kbps: int, kbps_max: int) -> None:
         self._fresh = True
 
-    def encode(self, rgb_HWC: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
+    def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
         key, self._fresh = key or self._fresh, False
         return Encoded(bytes(9), key)
 

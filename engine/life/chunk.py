@@ -59,12 +59,12 @@ class Chunk:
             encode_us=0,
         )
 
-    def shots(self, frames_FHWC: npt.NDArray[np.uint8], times: Iterable[float], took: float) -> list[Shot]:
+    def shots(self, frames: npt.NDArray[np.uint8], times: Iterable[float], took: float) -> list[Shot]:
         """`took`: seconds since its conditions were due, the waiting for others left out."""
         conditions, timings = self.conditions, self.timings()
         return [
             Shot(
-                rgb_HWC=rgb_HWC,
+                picture=picture,
                 at=at,
                 chunk=self.number,
                 epoch=conditions.epoch,
@@ -75,5 +75,5 @@ class Chunk:
                 timings=timings,
                 took=took if index == 0 else None,
             )
-            for index, (rgb_HWC, at) in enumerate(zip(frames_FHWC, times, strict=True))
+            for index, (picture, at) in enumerate(zip(frames, times, strict=True))
         ]

@@ -93,10 +93,10 @@ class Screen:
         self._emit(api.ChunkDone(self._session, number, made, outcome.digest, late_us, chunk.timings()))
         if made < epoch:
             self.playout.pending = False
-            self.show.skip(len(outcome.frames_FHWC))
+            self.show.skip(len(outcome.frames))
             return
-        times = self.playout.place(ready, len(outcome.frames_FHWC))
-        self.show.push(chunk.shots(outcome.frames_FHWC, times, now - chunk.asked - chunk.waited))
+        times = self.playout.place(ready, len(outcome.frames))
+        self.show.push(chunk.shots(outcome.frames, times, now - chunk.asked - chunk.waited))
 
     @property
     def _lead(self) -> float:

@@ -55,7 +55,7 @@ class World:
 
     def advanced(self, outcome: Outcome[Any]) -> None:
         self.go_on(outcome.carry)
-        self.picture = outcome.frames_FHWC[-1]
+        self.picture = outcome.frames[-1]
 
     def go_on(self, carry: Any) -> None:
         """One chunk further; its pictures may come later (`pictured`)."""
@@ -65,7 +65,7 @@ class World:
     def pictured(self, number: int, generation: int, outcome: Outcome[Any]) -> None:
         """A chunk that went on early is whole, unless the world has begun anew since."""
         if generation == self.generation:
-            self.picture = outcome.frames_FHWC[-1]
+            self.picture = outcome.frames[-1]
             if number + 1 == self.number:
                 self.carry = outcome.carry
 

@@ -1,4 +1,4 @@
-"""H.264 for one session: RGB in, Annex-B out, encoded once whoever watches. Blocking; call it on an encoder thread.
+"""H.264 for one session: frames in, Annex-B out, encoded once whoever watches. Blocking; call it on an encoder thread.
 
 Constrained baseline level 3.1 (profile-level-id 42e01f), no frame of delay, parameter sets before every key frame, key
 frames only when asked for. VBV bounds every frame, so a key frame is no burst. Also the gate that turns many key
@@ -12,10 +12,10 @@ import av
 import numpy as np
 import numpy.typing as npt
 from av.video.codeccontext import VideoCodecContext
-from av.video.frame import PictureType, VideoFrame
-from av.video.reformatter import Interpolation
+from av.video.frame import PictureType
 
 from ...models.contract.card import FrameSpec
+from .pictures import CHROMA_MIDWAY, mark, shown
 from .playout import TICKS
 
 VBV_FRAMES = 3
@@ -40,7 +40,6 @@ class H264Encoder:
         self._kbps_max = kbps_max
         # x264 needs a buffer of at least one frame at the ceiling.
         self._vbv_bits = max(VBV_FRAMES * kbps, kbps_max) * 1000 // frame.fps
-        self._interpolation = Interpolation.BICUBIC if frame.smooth else Interpolation.POINT
         self._context = self._open()
         self.set_bitrate(kbps)
 
@@ -48,15 +47,13 @@ class H264Encoder:
     def frame_bytes_max(self) -> int:
         return self._vbv_bits // 8
 
-    def encode(self, rgb_HWC: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
-        """Scale, convert and encode one frame of the card's own size."""
-        frame, context = self._frame, self._context
-        shown = VideoFrame.from_numpy_buffer(np.ascontiguousarray(rgb_HWC), format="rgb24").reformat(
-            width=context.width, height=context.height, format="yuv420p", interpolation=self._interpolation, threads=1
-        )
-        shown.pts, shown.time_base = pts, Fraction(1, TICKS)
-        shown.pict_type = PictureType.I if key else PictureType.NONE
-        packets = context.encode(shown)
+    def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
+        """Encode one frame as the card makes them; RGB is enlarged and converted before."""
+        frame = self._frame
+        planes = shown(picture, frame)
+        planes.pts, planes.time_base = pts, Fraction(1, TICKS)
+        planes.pict_type = PictureType.I if key else PictureType.NONE
+        packets = self._context.encode(planes)
         if len(packets) != 1:
             raise RuntimeError(
                 f"x264 kept a frame back: {len(packets)} packets for one {frame.width}x{frame.height} frame"
@@ -73,8 +70,9 @@ class H264Encoder:
         frame = self._frame
         context = av.CodecContext.create("libx264", "w")
         assert isinstance(context, VideoCodecContext)
-        context.width, context.height = frame.width * frame.scale, frame.height * frame.scale
+        context.width, context.height = frame.shown_width, frame.shown_height
         context.pix_fmt = "yuv420p"
+        mark(context)
         context.time_base, context.framerate = Fraction(1, TICKS), Fraction(frame.fps, 1)
         # Only a stream that starts as CBR (bit rate = maxrate) follows a changed bit rate, and never above the first.
         context.bit_rate = self._kbps_max * 1000
@@ -87,7 +85,7 @@ class H264Encoder:
             "forced-idr": "1",
             "maxrate": str(self._kbps_max * 1000),
             "bufsize": str(self._vbv_bits),
-            "x264-params": "keyint=infinite:scenecut=0:repeat-headers=1",
+            "x264-params": f"keyint=infinite:scenecut=0:repeat-headers=1:{CHROMA_MIDWAY}",
         }
         context.open()
         return context

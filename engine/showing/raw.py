@@ -1,11 +1,15 @@
 """Raw frames through shared memory, for sessions that ask for them: a ring in a file that worker and edge both map.
 
-    slot  [ frame number, 8 bytes little endian | H x W x 3 uint8 ]      frame n lies in slot n % slots until n + slots
+    slot  [ frame number, 8 bytes little endian | the frame ]      frame n lies in slot n % slots until n + slots
+
+A frame lies there as the card makes it and is read as RGB of the model's size. Where that is I420 (on a GPU), colour
+has half the resolution each way, and levels are a few off what was decoded.
 
 The writer marks a slot as nobody's before it writes and as the frame's after it; a reader copies and looks at the mark
 again, so a frame that was overwritten meanwhile is None, never a mixture. Imports no tensor library.
 """
 
+import math
 import mmap
 import os
 import tempfile
@@ -14,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ...models.contract.card import FrameSpec
+from ...models.contract.card import FrameSpec, Pixels
 from ..api import Frame, Open, RawPlace
+from . import pictures
 
 SECONDS = 1.0
 """How long a frame can be read after it was shown."""
@@ -25,25 +30,25 @@ PREFIX = "raw-"
 
 
 class RawRing:
-    """The writer's end of one session. Frames are H x W x 3."""
+    """The writer's end of one session."""
 
-    def __init__(self, folder: Path, height: int, width: int, fps: int) -> None:
-        self._slots, self._height, self._width = max(2, round(SECONDS * fps)), height, width
-        self._slot_bytes = MARK + height * width * 3
+    def __init__(self, folder: Path, frame: FrameSpec) -> None:
+        self._slots, self._slot_bytes = max(2, round(SECONDS * frame.fps)), MARK + math.prod(frame.each)
         handle, self._path = tempfile.mkstemp(prefix=PREFIX, dir=folder)
+        self._place = RawPlace(self._path, self._slots, frame.each, frame.pixels, frame.height, frame.width)
         try:
             os.truncate(handle, self._slots * self._slot_bytes)
             self._map = mmap.mmap(handle, self._slots * self._slot_bytes)
         finally:
             os.close(handle)
 
-    def write(self, number: int, rgb_HWC: npt.NDArray[np.uint8]) -> RawPlace:
+    def write(self, number: int, picture: npt.NDArray[np.uint8]) -> RawPlace:
         """Keep one frame; where it lies."""
         start = number % self._slots * self._slot_bytes
         self._map[start : start + MARK] = NOBODY.to_bytes(MARK, "little")
-        self._map[start + MARK : start + self._slot_bytes] = np.ascontiguousarray(rgb_HWC).data.cast("B")
+        self._map[start + MARK : start + self._slot_bytes] = np.ascontiguousarray(picture).data.cast("B")
         self._map[start : start + MARK] = number.to_bytes(MARK, "little")
-        return RawPlace(self._path, self._slots, self._height, self._width)
+        return self._place
 
     def close(self) -> None:
         """Who has the file open reads on; nobody else finds it."""
@@ -59,19 +64,20 @@ class RawReader:
         self._map: mmap.mmap | None = None
 
     def read(self, frame: Frame) -> npt.NDArray[np.uint8] | None:
-        """A copy of the frame as the model made it; None when it has none or was overwritten."""
+        """The frame in RGB [height, width, 3]; None when it has none or was overwritten."""
         place = frame.raw
         if place is None or not self._opened(place):
             return None
         assert self._map is not None, "it is opened"
-        slot_bytes = MARK + place.height * place.width * 3
+        slot_bytes = MARK + math.prod(place.each)
         start, mark = frame.frame % place.slots * slot_bytes, frame.frame.to_bytes(MARK, "little")
         if self._map[start : start + MARK] != mark:
             return None
         copied = self._map[start + MARK : start + slot_bytes]
         if self._map[start : start + MARK] != mark:
             return None
-        return np.frombuffer(copied, np.uint8).reshape(place.height, place.width, 3)
+        picture = np.frombuffer(copied, np.uint8).reshape(place.each)
+        return picture if place.pixels is Pixels.RGB else pictures.rgb(picture, place.width, place.height)
 
     def close(self) -> None:
         if self._map is not None:
@@ -98,4 +104,4 @@ def clear(folder: Path) -> None:
 
 def ring_for(opening: Open, frame: FrameSpec, folder: Path) -> RawRing | None:
     """A ring where the session asked for one."""
-    return RawRing(folder, frame.height, frame.width, frame.fps) if opening.raw else None
+    return RawRing(folder, frame) if opening.raw else None

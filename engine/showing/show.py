@@ -30,12 +30,12 @@ DUE_MAX = 2
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One raw frame and everything its event will say; `at` is its playout time.
+    """One raw frame, as the card makes them, and everything its event will say; `at` is its playout time.
 
     `took`: of a chunk's first frame, seconds from asking for the chunk's conditions, others' steps left out.
     """
 
-    rgb_HWC: npt.NDArray[np.uint8]
+    picture: npt.NDArray[np.uint8]
     at: float
     chunk: int
     epoch: int
@@ -197,7 +197,7 @@ class Show:
         started = self._clock.now()
         key = self._gate.opens(started)
         loop = asyncio.get_running_loop()
-        encoded = await loop.run_in_executor(self._threads, encoder.encode, shot.rgb_HWC, self._last_pts, key)
+        encoded = await loop.run_in_executor(self._threads, encoder.encode, shot.picture, self._last_pts, key)
         seconds = self._clock.now() - started
         self._encoding.observe(seconds)
         if shot.took is not None:
@@ -224,7 +224,7 @@ class Show:
                 controls=shot.controls,
                 begun=shot.begun,
                 timings=msgspec.structs.replace(shot.timings, encode_us=round(seconds * 1e6)),
-                raw=None if self._ring is None else self._ring.write(frame, shot.rgb_HWC),
+                raw=None if self._ring is None else self._ring.write(frame, shot.picture),
             )
         )
 

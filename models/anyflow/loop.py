@@ -53,7 +53,7 @@ class AnyFlowState(msgspec.Struct, frozen=True):
     committed: bool
     picture_HWC: NDArray[np.uint8] | None
     features: Features | None
-    frames_FHWC: NDArray[np.uint8] | None
+    pictures: NDArray[np.uint8] | None
 
 
 class DenoiseRow(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    frames_FHWC: NDArray[np.uint8]
+    pictures: NDArray[np.uint8]
     features: Features
 
 
@@ -135,7 +135,7 @@ class AnyFlowLoop:
             committed=False,
             picture_HWC=_picture(ask.opening_FHWC, spec) if carry is None else None,
             features=None if carry is None else carry.features,
-            frames_FHWC=None,
+            pictures=None,
         )
 
     def next(self, state: AnyFlowState) -> WorkPlan[AnyFlowRow] | Done:
@@ -149,7 +149,7 @@ class AnyFlowLoop:
         if not state.committed:
             commit = CommitRow(state.kept_FCHW, state.text_LM, state.partition)
             return WorkPlan(StepKind.COMMIT, shape, commit, Commit.CHUNK)
-        if state.frames_FHWC is None:
+        if state.pictures is None:
             return WorkPlan(StepKind.DECODE, state.x_FCHW.shape, DecodeRow(state.x_FCHW, state.features))
         return Done()
 
@@ -162,16 +162,16 @@ class AnyFlowLoop:
                 return self._denoised(state, velocity_FCHW)
             case Committed():
                 return msgspec.structs.replace(state, committed=True)
-            case Decoded(frames_FHWC, features):
-                return msgspec.structs.replace(state, frames_FHWC=frames_FHWC, features=features)
+            case Decoded(pictures, features):
+                return msgspec.structs.replace(state, pictures=pictures, features=features)
             case _:
                 assert_never(result)
 
     def finalize(self, state: AnyFlowState) -> Outcome[AnyFlowCarry]:
-        if state.frames_FHWC is None or state.features is None:
+        if state.pictures is None or state.features is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(state.levels) - 1})")
         digest = hashlib.sha256(state.x_FCHW.astype("<f4").tobytes()).hexdigest()
-        return Outcome(state.frames_FHWC, AnyFlowCarry(state.kept_FCHW, state.partition, state.features), digest)
+        return Outcome(state.pictures, AnyFlowCarry(state.kept_FCHW, state.partition, state.features), digest)
 
     def onward(self, state: AnyFlowState) -> AnyFlowCarry | None:
         """With the decoder's features of the chunk before; a world's first pictures have none."""

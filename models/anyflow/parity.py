@@ -43,7 +43,7 @@ def _networks(spec: AnyFlowSpec) -> Networks:
 def loaded(spec: AnyFlowSpec) -> LoadedCard:
     """The card on the CPU with drawn weights."""
     card = anyflow_card(spec)
-    runtime = AnyFlowRuntime(_networks(spec), torch.device("cpu"))
+    runtime = AnyFlowRuntime(_networks(spec), torch.device("cpu"), card.frame)
     return LoadedCard(card, card.recipe.default, "drawn", AnyFlowLoop(spec), runtime)
 
 
@@ -55,7 +55,7 @@ def _masked() -> Iterator[Pair]:
     text = networks.encode("a cat")
     dice = torch.Generator().manual_seed(0)
     x = torch.randn(10, spec.channels, spec.rows, spec.columns, generator=dice)
-    runtime = AnyFlowRuntime(networks, torch.device("cpu"))
+    runtime = AnyFlowRuntime(networks, torch.device("cpu"), anyflow_card(spec).frame)
     runtime.allocate(1)
     for chunks in (1, 2, 4):
         partition = (1, 3, 3, 3)[:chunks]
@@ -79,8 +79,8 @@ def _decoder(spec: AnyFlowSpec) -> Iterator[Pair]:
     reference = (whole * 127.5 + 127.5).round().clamp(0, 255).to(torch.uint8).numpy()
     first = 0
     for chunk, outcome in enumerate(session.outcomes):
-        count = len(outcome.frames_FHWC)
-        yield Pair(chunk, "decoder", "frames", outcome.frames_FHWC, reference[first : first + count])
+        count = len(outcome.frames)
+        yield Pair(chunk, "decoder", "frames", outcome.frames, reference[first : first + count])
         first += count
 
 

@@ -8,6 +8,7 @@ Rows run one after another: diffusers' cache carries one history length for all 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
@@ -19,11 +20,12 @@ from torch import Tensor
 from ..checkpoints.check import find
 from ..checkpoints.load import digest
 from ..contract.cache import CacheView
-from ..contract.card import ModelCard
+from ..contract.card import FrameSpec, ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.loop import StepKind
 from ..contract.recipe import Precision, RuntimeChoice
 from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.video.pictures import frames_of, frames_on
 from ..weights import WeightsError
 from .card import AnyFlowSpec
 from .loop import (
@@ -46,10 +48,10 @@ from .weights import manifest
 
 
 class AnyFlowRuntime:
-    """See the module docstring."""
+    """See the module docstring. `frame`: what its decode hands on."""
 
-    def __init__(self, networks: Networks, device: torch.device) -> None:
-        self._networks, self._spec, self._device = networks, networks.spec, device
+    def __init__(self, networks: Networks, device: torch.device, frame: FrameSpec) -> None:
+        self._networks, self._spec, self._device, self._frame = networks, networks.spec, device, frame
         self._dtype = next(iter(networks.transformer.parameters())).dtype
         self._full, self._compressed = self._slabs(0)
 
@@ -138,8 +140,7 @@ class AnyFlowRuntime:
     @torch.inference_mode()
     def _decoded(self, row: DecodeRow) -> Decoded:
         pictures, features = self._networks.decode(self._tensor(row.x_FCHW), row.features)
-        levels = (pictures.float() * 127.5 + 127.5).round().clamp(0, 255).to(torch.uint8)
-        return Decoded(levels.permute(0, 2, 3, 1).contiguous().cpu().numpy(), features)
+        return Decoded(frames_of(pictures, self._frame), features)
 
     def _cache(self, slot: int, entry: int) -> Cache:
         return {
@@ -169,8 +170,9 @@ def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: 
         )
     for module in (networks.transformer, networks.vae, networks.text_encoder):
         module.to(device)
-    runtime = AnyFlowRuntime(networks, device)
-    return LoadedCard(card, choice, weights, AnyFlowLoop(spec), runtime, AnyFlowCarry, runtime)
+    frame = frames_on(card.frame, device)
+    runtime = AnyFlowRuntime(networks, device, frame)
+    return LoadedCard(replace(card, frame=frame), choice, weights, AnyFlowLoop(spec), runtime, AnyFlowCarry, runtime)
 
 
 def _needed(view: CacheView | None) -> CacheView:

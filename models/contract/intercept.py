@@ -99,7 +99,7 @@ class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
     def finalize(self, state: Intercepted[State, Own]) -> Outcome[Carried[Carry, Own]]:
         outcome = self._loop.finalize(state.inner)
         carry = self._interceptor.carried(outcome.carry, state.own)
-        return Outcome(outcome.frames_FHWC, carry, outcome.digest)
+        return Outcome(outcome.frames, carry, outcome.digest)
 
     def onward(self, state: Intercepted[State, Own]) -> Carried[Carry, Own] | None:
         carry = self._loop.onward(state.inner)

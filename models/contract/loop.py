@@ -102,9 +102,12 @@ class Ask(Generic[Carry]):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Carry]):
-    """A finished chunk: `frames_FHWC` uint8 RGB, the carry of the next ask, and a digest of its latents for replay."""
+    """A finished chunk: frames as the card's `FrameSpec.shape` says, the carry of the next ask, a digest for replay.
 
-    frames_FHWC: npt.NDArray[np.uint8]
+    The digest is of its latents: it does not depend on what pixels they become.
+    """
+
+    frames: npt.NDArray[np.uint8]
     carry: Carry
     digest: str
 

@@ -3,6 +3,7 @@ it."""
 
 from dataclasses import dataclass
 
+from .card import Pixels
 from .loaded import LoadedCard
 
 
@@ -11,7 +12,7 @@ class Maker:
     """Two runs whose makers are equal make equal bits of equal questions, on the same device type.
 
     `weights`: digest over every file that was loaded, adapters among them, in their order. `shape`: frames of a chunk,
-    height, width. Denoise steps are asked for by each session, so they are no part of it.
+    height, width; `pixels`: what they are. Denoise steps are asked for by each session, so they are no part of it.
     """
 
     card: str
@@ -22,11 +23,13 @@ class Maker:
     precision: str
     exact: bool
     shape: tuple[int, int, int]
+    pixels: Pixels
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
         mode = "exact" if self.exact else "inexact"
-        return f"{self.card}@{self.version} {self.weights} {self.recipe}/{self.sampler} {self.precision} {mode} {shape}"
+        made = f"{self.recipe}/{self.sampler} {self.precision} {mode} {shape} {self.pixels}"
+        return f"{self.card}@{self.version} {self.weights} {made}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +52,5 @@ def maker_of(loaded: LoadedCard) -> Maker:
         precision=choice.precision + "-compiled" * choice.compiled + "-invariant" * choice.invariant,
         exact=choice.exact,
         shape=(frame.per_chunk, frame.height, frame.width),
+        pixels=frame.pixels,
     )

@@ -61,4 +61,4 @@ def _run() -> Iterator[Pair]:
     frames = golden.rollout(*_networks(), opening, SEED, 0, made.choice.steps, controls, looks, fused=False)
     for chunk, (outcome, want) in enumerate(zip(session.run(), frames, strict=True)):
         yield Pair(chunk, "transformer", "latent", outcome.carry.history_3NC[0], want.latent_NC)
-        yield Pair(chunk, "autoencoder", "frame", outcome.frames_FHWC[0], want.frame_HWC)
+        yield Pair(chunk, "autoencoder", "frame", outcome.frames[0], want.frame_HWC)

@@ -1,5 +1,6 @@
 """A Matrix-Game card made ready: drawn weights for the tiny one, published files for the others."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -9,6 +10,7 @@ from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import Precision, RuntimeChoice
 from ..shared.drawn import draw
+from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError
 from .card import MatrixGameSpec
@@ -27,8 +29,11 @@ def load(spec: MatrixGameSpec, card: ModelCard, choice: RuntimeChoice, checkpoin
         networks, weights = drawn(spec), "drawn"
     else:
         networks, weights = published(spec, choice, checkpoint)
-    runtime = MatrixGameRuntime(spec, networks)
-    return LoadedCard(card, choice, weights, MatrixGameLoop(spec), runtime, MatrixGameCarry, runtime)
+    frame = frames_on(card.frame, networks.transformer.patch_embedding.weight.device)
+    runtime = MatrixGameRuntime(spec, networks, frame)
+    return LoadedCard(
+        replace(card, frame=frame), choice, weights, MatrixGameLoop(spec), runtime, MatrixGameCarry, runtime
+    )
 
 
 def drawn(spec: MatrixGameSpec, seed: int = 1) -> MatrixGameNetworks:

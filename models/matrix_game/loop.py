@@ -59,7 +59,7 @@ class MatrixGameState(msgspec.Struct, frozen=True):
     step: int
     x_CFHW: Tensor | None
     committed: bool
-    frames_FHWC: Picture | None
+    pictures: Picture | None
     digest: str
 
 
@@ -107,7 +107,7 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    frames_FHWC: Picture
+    pictures: Picture
     features: tuple[Tensor, ...]
     digest: str
 
@@ -144,7 +144,7 @@ class MatrixGameLoop:
             step=0,
             x_CFHW=None,
             committed=False,
-            frames_FHWC=None,
+            pictures=None,
             digest="",
         )
 
@@ -157,7 +157,7 @@ class MatrixGameLoop:
             return WorkPlan(StepKind.DENOISE, shape, self._pass(state, state.world, *self._levels[state.step :][:2]))
         if not state.committed:
             return WorkPlan(StepKind.COMMIT, shape, self._pass(state, state.world, 0.0, 0.0), Commit.CHUNK)
-        if state.frames_FHWC is None and state.x_CFHW is not None:
+        if state.pictures is None and state.x_CFHW is not None:
             return WorkPlan(StepKind.DECODE, shape, DecodeRow(state.x_CFHW, state.features))
         return Done()
 
@@ -169,15 +169,15 @@ class MatrixGameLoop:
                 return msgspec.structs.replace(state, x_CFHW=x_CFHW, step=state.step + 1)
             case Committed():
                 return msgspec.structs.replace(state, committed=True)
-            case Decoded(frames_FHWC, features, digest):
-                return msgspec.structs.replace(state, frames_FHWC=frames_FHWC, features=features, digest=digest)
+            case Decoded(pictures, features, digest):
+                return msgspec.structs.replace(state, pictures=pictures, features=features, digest=digest)
             case _:
                 assert_never(result)
 
     def finalize(self, state: MatrixGameState) -> Outcome[MatrixGameCarry]:
-        if state.frames_FHWC is None or state.world is None:
+        if state.pictures is None or state.world is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(self._levels) - 1})")
-        return Outcome(state.frames_FHWC, self._carry(state, state.world), state.digest)
+        return Outcome(state.pictures, self._carry(state, state.world), state.digest)
 
     def onward(self, state: MatrixGameState) -> MatrixGameCarry | None:
         """With the decoder's features of the chunk before; a world's first pictures have none."""

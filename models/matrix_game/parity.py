@@ -42,7 +42,7 @@ def matrix_game_trials(spec: MatrixGameSpec) -> tuple[Trial, ...]:
 def loaded(spec: MatrixGameSpec) -> LoadedCard:
     """The card on the CPU with drawn weights."""
     card = matrix_game_card(spec)
-    runtime = MatrixGameRuntime(spec, drawn(spec))
+    runtime = MatrixGameRuntime(spec, drawn(spec), card.frame)
     return LoadedCard(card, card.recipe.default, "drawn", MatrixGameLoop(spec), runtime)
 
 

@@ -20,8 +20,10 @@ from torch import Tensor
 from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
 from ..contract.cache import CacheView
+from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.video.pictures import frames_of
 from ..shared.video.vae import WanVae
 from .card import MatrixGameSpec
 from .loop import (
@@ -53,10 +55,10 @@ class LatentFault(RuntimeError):
 
 
 class MatrixGameRuntime:
-    """See the module docstring."""
+    """See the module docstring. `frame`: what its decode hands on."""
 
-    def __init__(self, spec: MatrixGameSpec, networks: MatrixGameNetworks) -> None:
-        self._spec, self._networks = spec, networks
+    def __init__(self, spec: MatrixGameSpec, networks: MatrixGameNetworks, frame: FrameSpec) -> None:
+        self._spec, self._networks, self._frame = spec, networks, frame
         weight = networks.transformer.patch_embedding.weight
         self._dtype, self._device = weight.dtype, weight.device
         self.allocate(0)
@@ -191,9 +193,8 @@ class MatrixGameRuntime:
 
     def _decode(self, row: DecodeRow) -> Decoded:
         pictures, features = self._networks.vae.decode(row.x_CFHW[None], row.features)
-        levels = (pictures[0].float().clamp(-1, 1) * 127.5 + 127.5).round().to(torch.uint8)
         digest = hashlib.sha256(row.x_CFHW.cpu().numpy().astype("<f4").tobytes()).hexdigest()
-        return Decoded(levels.permute(1, 2, 3, 0).contiguous().cpu().numpy(), features, digest)
+        return Decoded(frames_of(pictures[0].transpose(0, 1), self._frame), features, digest)
 
     def _noise(self, key: NoiseKey) -> Tensor:
         s = self._spec

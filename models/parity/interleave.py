@@ -64,7 +64,7 @@ def _pairs(loaded: LoadedCard, seeds: int, sessions: int, chunks: int) -> Iterat
             alone = list(world.alone(sessions - 1 - number).run())
             for chunk, (mixed, solo) in enumerate(zip(together[number], alone, strict=True)):
                 block = f"order {seed}, session {number}"
-                yield Pair(chunk, block, "frames", mixed.frames_FHWC, solo.frames_FHWC)
+                yield Pair(chunk, block, "frames", mixed.frames, solo.frames)
                 if loaded.card.parity.exact:
                     yield Pair(chunk, block, "digest", _bytes(mixed.digest), _bytes(solo.digest))
 

@@ -104,19 +104,18 @@ def wan_card(spec: WanSpec) -> ModelCard:
         loops=(_loop(spec),),
         recipe=_recipe(spec),
         parity=Parity(exact=spec.random, tolerance=0.0 if spec.random else 0.02),
-        frame=FrameSpec(
-            spec.width,
-            spec.height,
-            spec.scale,
-            spec.fps,
-            pixel_frames(spec.chunk, opens=isinstance(spec.plan, Clip)),
-            opening=pixel_frames(spec.chunk, opens=True),
-        ),
+        frame=frame_of(spec),
         controls=(),
         cache=cache_of(spec, Precision.FP32 if spec.random else Precision.BF16),
         suggestions=_SUGGESTIONS,
         drawn=spec.random,
     )
+
+
+def frame_of(spec: WanSpec) -> FrameSpec:
+    opening = pixel_frames(spec.chunk, opens=True)
+    chunk = pixel_frames(spec.chunk, opens=isinstance(spec.plan, Clip))
+    return FrameSpec(spec.width, spec.height, spec.scale, spec.fps, chunk, opening=opening)
 
 
 _ROLES = {"transformer": "transformer", "vae": "autoencoder", "tiny_decoder": "decoder", "text": "text encoder"}

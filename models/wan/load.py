@@ -14,6 +14,7 @@ from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..shared.compiled import CompileCache, require_compiler
 from ..shared.fp8 import narrow
+from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError
 from . import drawn, lora, weights
@@ -46,10 +47,10 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
         require_compiler(device)
         compiled = CompileCache(card.name, choice.precision, card.recipe.compiled)
     sharing = Sharing.ALONE if card.parity.exact else Sharing.PLAIN
-    card = replace(card, cache=cache_of(spec, choice.precision))
+    card = replace(card, cache=cache_of(spec, choice.precision), frame=frames_on(card.frame, device))
     if choice.invariant:
         sharing, card = Sharing.INVARIANT, replace(card, parity=Parity(exact=True, tolerance=0.0))
-    runtime = WanRuntime(spec, networks, dtype, sharing, choice.precision.narrow_kv, compiled)
+    runtime = WanRuntime(spec, networks, dtype, sharing, choice.precision.narrow_kv, compiled, card.frame)
     if isinstance(spec.plan, Clip):
         return LoadedCard(card, choice, total, ClipLoop(spec, card.recipe, sampler=choice.sampler), runtime, ClipCarry)
     return LoadedCard(card, choice, total, WanLoop(spec, card.recipe), runtime, WanCarry, runtime)

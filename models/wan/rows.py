@@ -141,7 +141,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    frames_THWC: NDArray[np.uint8]
+    frames: NDArray[np.uint8]
     features: tuple[Tensor, ...]
     digest: str
     edge_3HW: Tensor | None

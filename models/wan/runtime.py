@@ -18,9 +18,12 @@ from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import Step, sampler_step
 from ..contract.cache import CacheView
+from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
 from ..shared.compiled import CompileCache
+from ..shared.video.pictures import frames_of
 from ..shared.video.vae import WanVae
+from .card import frame_of
 from .guidance import guided, stands_still
 from .passes import Job, Passes
 from .rows import (
@@ -77,8 +80,11 @@ class WanRuntime:
         sharing: Sharing,
         narrow_kv: bool = False,
         compiled: CompileCache | None = None,
+        frame: FrameSpec | None = None,
     ) -> None:
+        """`frame`: what its decode hands on; None = RGB."""
         self.spec, self.networks, self.sharing = spec, networks, sharing
+        self._frame = frame_of(spec) if frame is None else frame
         if sharing is Sharing.INVARIANT:
             networks.transformer.invariant()
         self._passes = Passes(spec, networks.transformer, dtype, narrow_kv, compiled)
@@ -226,8 +232,7 @@ class WanRuntime:
         x, features = row.x_CFHW[None].to(self._device), tuple(f.to(self._device) for f in row.features)
         decoder = self.networks.vae if self.networks.tiny is None else self.networks.tiny
         picture, after = decoder.decode(x, features)
-        levels = ((picture[0].float().clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8)
-        frames = levels.permute(1, 2, 3, 0).contiguous().cpu().numpy()
+        frames = frames_of(picture[0].transpose(0, 1), self._frame)
         digest = hashlib.sha256(np.ascontiguousarray(row.x_CFHW.float().cpu().numpy()).tobytes()).hexdigest()
         edge = picture[0, :, -row.edge].float().clamp(-1, 1).contiguous() if row.edge else None
         return Decoded(frames, after, digest, edge)

@@ -1,11 +1,13 @@
 """A Waypoint card made ready: drawn weights for the tiny one; published ones are refused with what is missing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..shared.drawn import draw
+from ..shared.video.pictures import frames_on
 from ..weights import WeightsError
 from .card import MISSING, WaypointSpec
 from .loop import WaypointCarry, WaypointLoop
@@ -18,8 +20,12 @@ def load(spec: WaypointSpec, card: ModelCard, choice: RuntimeChoice, checkpoint:
     if not spec.random:
         where = checkpoint or Path(card.name)
         raise WeightsError(where, "cannot be loaded, these are not public: " + "; ".join(MISSING))
-    runtime = WaypointRuntime(spec, drawn(spec))
-    return LoadedCard(card, choice, "drawn", WaypointLoop(spec), runtime, WaypointCarry, runtime, runtime)
+    networks = drawn(spec)
+    frame = frames_on(card.frame, networks.transformer.read.weight.device)
+    runtime = WaypointRuntime(spec, networks, frame)
+    return LoadedCard(
+        replace(card, frame=frame), choice, "drawn", WaypointLoop(spec), runtime, WaypointCarry, runtime, runtime
+    )
 
 
 def drawn(spec: WaypointSpec, seed: int = 1) -> WaypointNetworks:

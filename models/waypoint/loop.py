@@ -41,7 +41,7 @@ class WaypointState(msgspec.Struct, frozen=True):
     step: int
     x_TC: Latent
     committed: bool
-    picture_HWC: NDArray[np.uint8] | None
+    picture: NDArray[np.uint8] | None
 
 
 class PassRow(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    picture_HWC: NDArray[np.uint8]
+    picture: NDArray[np.uint8]
 
 
 WaypointResult = Denoised | Committed | Decoded
@@ -94,7 +94,7 @@ class WaypointLoop:
             step=0,
             x_TC=gaussian(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), shape),
             committed=False,
-            picture_HWC=None,
+            picture=None,
         )
 
     def next(self, state: WaypointState) -> WorkPlan[WaypointRow] | Done:
@@ -104,7 +104,7 @@ class WaypointLoop:
             return WorkPlan(StepKind.DENOISE, shape, row)
         if not state.committed:
             return WorkPlan(StepKind.COMMIT, shape, row, Commit.CHUNK)
-        if state.picture_HWC is None:
+        if state.picture is None:
             return WorkPlan(StepKind.DECODE, shape, DecodeRow(state.x_TC))
         return Done()
 
@@ -117,16 +117,16 @@ class WaypointLoop:
                 return msgspec.structs.replace(state, step=state.step + 1, x_TC=state.x_TC + down * velocity_TC)
             case Committed():
                 return msgspec.structs.replace(state, committed=True)
-            case Decoded(picture_HWC):
-                return msgspec.structs.replace(state, picture_HWC=picture_HWC)
+            case Decoded(picture):
+                return msgspec.structs.replace(state, picture=picture)
             case _:
                 assert_never(result)
 
     def finalize(self, state: WaypointState) -> Outcome[WaypointCarry]:
-        if state.picture_HWC is None:
+        if state.picture is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(SIGMAS)})")
         digest = hashlib.sha256(state.x_TC.astype("<f4").tobytes()).hexdigest()
-        return Outcome(state.picture_HWC[None], self._carry(state), digest)
+        return Outcome(state.picture[None], self._carry(state), digest)
 
     def onward(self, state: WaypointState) -> WaypointCarry:
         return self._carry(state)

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
 from ..contract.cache import CacheView
+from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.video.pictures import frames_of
 from .card import BUTTONS, WaypointSpec
 from .loop import Committed, Decoded, DecodeRow, Denoised, PassRow, WaypointResult, WaypointRow
 from .transformer import KV, Steering, WaypointTransformer
@@ -46,10 +48,10 @@ class WaypointNetworks:
 
 
 class WaypointRuntime:
-    """See the module docstring."""
+    """See the module docstring. `frame`: what its decode hands on."""
 
-    def __init__(self, spec: WaypointSpec, networks: WaypointNetworks) -> None:
-        self._spec, self._networks = spec, networks
+    def __init__(self, spec: WaypointSpec, networks: WaypointNetworks, frame: FrameSpec) -> None:
+        self._spec, self._networks, self._frame = spec, networks, frame
         self._dtype, self._device = networks.transformer.read.weight.dtype, networks.transformer.read.weight.device
         self.allocate(0)
 
@@ -116,7 +118,7 @@ class WaypointRuntime:
                 return Committed()
             case DecodeRow() if kind is StepKind.DECODE:
                 picture = self._networks.decoder(torch.from_numpy(row.x_TC).to(self._device, self._dtype))
-                return Decoded((picture.float() * 127.5 + 127.5).round().to(torch.uint8).cpu().numpy())
+                return Decoded(frames_of(picture.permute(2, 0, 1)[None], self._frame)[0])
             case PassRow() | DecodeRow():
                 raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step, or was given no cache view")
             case _:

@@ -206,7 +206,7 @@ def test_a_decoder_with_a_memory_meets_the_chunk_before(gone: list[int]) -> None
     inputs = [ChunkInput((), (0.0, 0.0), text) for _ in range(count)]
     expected = [*Session(card, 0, 3, inputs, card.runtime.encode_prompt).run()]
     assert person.digests()[:count] == [outcome.digest for outcome in expected]
-    pixels = [{fingerprint(frame) for frame in outcome.frames_FHWC} for outcome in expected]
+    pixels = [{fingerprint(frame) for frame in outcome.frames} for outcome in expected]
     shown = [frame for _, frame in person.frames if frame.chunk < count]
     assert all(frame.data in pixels[frame.chunk] for frame in shown)
     assert len({frame.chunk for frame in shown}) == count

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import torch
 from worldroom.clock import SystemClock
 from worldroom.engine import api
 from worldroom.engine.process.remote import RemoteEngine
@@ -17,6 +18,8 @@ from worldroom.engine.process.serving import Serving
 from worldroom.engine.showing.encode import Encoded
 from worldroom.engine.showing.raw import RawReader, RawRing
 from worldroom.engine.spec import EngineSpec
+from worldroom.kernels.frames_to_yuv import frames_to_yuv
+from worldroom.models.contract.card import FrameSpec, Pixels
 from worldroom.models.toy.card import ToySpec
 from worldroom.tests.fake_engine import BlankEncoder, Person, started, steady, until
 from worldroom.tests.virtual_time import run
@@ -29,6 +32,10 @@ def rings(folder: str | Path) -> list[str]:
 TIMINGS = api.Timings(0, 0, 0, 0)
 
 
+def frames(fps: int, pixels: Pixels = Pixels.RGB) -> FrameSpec:
+    return FrameSpec(width=6, height=4, scale=2, fps=fps, per_chunk=1, smooth=False, pixels=pixels)
+
+
 def frame(number: int, place: api.RawPlace) -> api.Frame:
     return api.Frame("a", number, number, 0, number, False, b"", 0, 0, (), 0.0, TIMINGS, raw=place)
 
@@ -38,7 +45,7 @@ def picture(value: int) -> npt.NDArray[np.uint8]:
 
 
 def test_a_frame_can_be_read_until_its_slot_is_needed_again(tmp_path: Path) -> None:
-    ring, reader = RawRing(tmp_path, 4, 6, fps=3), RawReader()
+    ring, reader = RawRing(tmp_path, frames(fps=3)), RawReader()
     place, *_ = [ring.write(number, picture(number)) for number in range(3)]
     for number in range(3):
         read = reader.read(frame(number, place))
@@ -56,10 +63,24 @@ def test_a_frame_can_be_read_until_its_slot_is_needed_again(tmp_path: Path) -> N
 
 
 def test_a_frame_that_is_being_overwritten_is_nobodys(tmp_path: Path) -> None:
-    ring, reader = RawRing(tmp_path, 4, 6, fps=2), RawReader()
+    ring, reader = RawRing(tmp_path, frames(fps=2)), RawReader()
     place = ring.write(0, picture(7))
     ring._map[0:8] = b"\xff" * 8  # as the writer leaves it while it copies
     assert reader.read(frame(0, place)) is None
+    ring.close()
+    reader.close()
+
+
+def test_frames_in_i420_are_read_as_rgb_of_the_models_size(tmp_path: Path) -> None:
+    ring, reader = RawRing(tmp_path, frames(fps=2, pixels=Pixels.I420)), RawReader()
+    drawn = np.zeros((4, 6, 3), np.uint8)
+    drawn[:, :2], drawn[:, 2:4], drawn[:, 4:] = (255, 0, 0), (128, 128, 128), (224, 172, 138)
+    planes = frames_to_yuv(torch.from_numpy(drawn).permute(2, 0, 1)[None], scale=2).view(12, 12).numpy()
+    place = ring.write(0, planes)
+    assert Path(place.ring).stat().st_size == 2 * (8 + 12 * 12), "half of RGB, at the size that is shown"
+    read = reader.read(frame(0, place))
+    assert read is not None and read.shape == (4, 6, 3)
+    assert np.abs(read.astype(int) - drawn).max() <= 2
     ring.close()
     reader.close()
 
@@ -69,9 +90,9 @@ class Keeping(BlankEncoder):
 
     seen: list[npt.NDArray[np.uint8]] = []  # noqa: RUF012
 
-    def encode(self, rgb_HWC: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
-        self.seen.append(rgb_HWC.copy())
-        return super().encode(rgb_HWC, pts, key)
+    def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
+        self.seen.append(picture.copy())
+        return super().encode(picture, pts, key)
 
 
 def test_who_asks_gets_what_the_model_made_and_nobody_else_does(tmp_path: Path) -> None:

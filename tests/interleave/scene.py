@@ -250,6 +250,6 @@ def check(person: Wanderer, twin: LoadedCard) -> None:
         solo = alone(twin, seed, person.steps, first, given)
         assert [done.digest for done, _ in made] == [outcome.digest for outcome in solo]
         for chunk, outcome in enumerate(solo, first):
-            pixels[chunk] = {fingerprint(frame) for frame in outcome.frames_FHWC}
+            pixels[chunk] = {fingerprint(frame) for frame in outcome.frames}
     assert all(data in pixels[chunk] for chunk, data in person.shown)
     assert person.shown

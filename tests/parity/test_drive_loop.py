@@ -112,7 +112,7 @@ def test_loop_equals_golden_bit_by_bit(steps: int, frames: int) -> None:
     for frame, want in enumerate(expected):
         outcome = played.chunk(controls[frame], looks[frame])
         assert outcome is not None and outcome.digest == want.digest, f"frame {frame}"
-        assert np.array_equal(outcome.frames_FHWC, want.frame_HWC[None])
+        assert np.array_equal(outcome.frames, want.frame_HWC[None])
 
 
 def test_a_commit_of_its_own_gives_the_same_bits_as_the_fused_one() -> None:

@@ -10,7 +10,7 @@ import pytest
 from worldroom.engine.caches.pools import SlabPool, SlotWrites
 from worldroom.engine.drive import BadFrames, Scope, Superseded, drive_chunk
 from worldroom.models.contract.cache import CacheSpec, CacheView
-from worldroom.models.contract.card import FrameSpec
+from worldroom.models.contract.card import FrameSpec, Pixels
 from worldroom.models.contract.conditions import Conditions
 from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 
@@ -28,7 +28,7 @@ class Script:
     """A loop whose steps only say where their write belongs."""
 
     commits: tuple[Commit, ...]
-    frames_FHWC: Any = field(default_factory=lambda: np.zeros((1, 2, 4, 3), np.uint8))
+    frames: Any = field(default_factory=lambda: np.zeros((1, 2, 4, 3), np.uint8))
 
     def init(self, ask: Ask[int]) -> int:
         return 0
@@ -40,7 +40,7 @@ class Script:
         return state + 1
 
     def finalize(self, state: int) -> Outcome[int]:
-        return Outcome(self.frames_FHWC, state, "digest")
+        return Outcome(self.frames, state, "digest")
 
 
 @dataclass
@@ -56,7 +56,9 @@ class Scene:
         self.scope = Scope()
         self.views: list[CacheView | None] = []
 
-    def run(self, script: Script, at: Callable[[int], None] = lambda step: None) -> Outcome[int]:
+    def run(
+        self, script: Script, at: Callable[[int], None] = lambda step: None, frame: FrameSpec = FRAME
+    ) -> Outcome[int]:
         async def execute(plan: WorkPlan[int], view: CacheView | None) -> int:
             self.views.append(view)
             at(plan.row)
@@ -64,7 +66,7 @@ class Scene:
 
         conditions = Conditions(0, (), (0.0, 0.0), (), 1, 0)
         ask: Ask[int] = Ask(1, 0, 0, 2, conditions, (), None, self.pool.count(0))
-        return asyncio.run(drive_chunk(script, ask, SlotWrites(self.pool, 0), execute, self.scope, FRAME))
+        return asyncio.run(drive_chunk(script, ask, SlotWrites(self.pool, 0), execute, self.scope, frame))
 
     @property
     def committed(self) -> int:
@@ -131,14 +133,24 @@ def test_a_cancelled_scope_above_cancels_everything_below() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frames", "message"),
+    ("pixels", "frames", "message"),
     [
-        (np.full((1, 2, 4, 3), np.nan, np.float32), r"frames are float32 \(all finite: False\)"),
-        (np.zeros((1, 4, 2, 3), np.uint8), r"shape \(1, 4, 2, 3\), the card promises \(1, 2, 4, 3\)"),
+        (Pixels.RGB, np.full((1, 2, 4, 3), np.nan, np.float32), r"frames are float32 \(all finite: False\)"),
+        (Pixels.RGB, np.zeros((1, 4, 2, 3), np.uint8), r"\(1, 4, 2, 3\), the card promises \(1, 2, 4, 3\)"),
+        (Pixels.RGB, np.zeros((1, 3, 4), np.uint8), r"\(1, 3, 4\), the card promises \(1, 2, 4, 3\)"),
+        (Pixels.I420, np.zeros((1, 2, 4, 3), np.uint8), r"\(1, 2, 4, 3\), the card promises \(1, 3, 4\)"),
+        (Pixels.I420, np.zeros((2, 3, 4), np.uint8), r"\(2, 3, 4\), the card promises \(1, 3, 4\)"),
     ],
 )
-def test_frames_the_card_does_not_promise_commit_nothing(frames: Any, message: str) -> None:
+def test_frames_the_card_does_not_promise_commit_nothing(pixels: Pixels, frames: Any, message: str) -> None:
     scene = Scene()
     with pytest.raises(BadFrames, match=message):
-        scene.run(replace(Script(PLAIN), frames_FHWC=frames))
+        scene.run(replace(Script(PLAIN), frames=frames), frame=replace(FRAME, pixels=pixels))
     assert scene.committed == 0
+
+
+def test_frames_in_planes_have_the_size_that_is_shown() -> None:
+    frame = FrameSpec(width=4, height=2, scale=2, fps=24, per_chunk=3, opening=1, pixels=Pixels.I420)
+    assert frame.shape(opens=True) == (1, 6, 8)
+    assert frame.shape(opens=False) == (3, 6, 8)
+    assert replace(frame, pixels=Pixels.RGB).shape(opens=False) == (3, 2, 4, 3)

@@ -1,10 +1,16 @@
 """One encoder per session: key frames only when asked, parameter sets with each, bytes bounded, bits as negotiated."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import av
 import numpy as np
 import pytest
+import torch
+from worldroom.clients.python.recorder import Recorder
 from worldroom.engine.showing.encode import Encoded, H264Encoder, KeyGate
-from worldroom.models.contract.card import FrameSpec
+from worldroom.kernels.frames_to_yuv import Layout, frames_to_yuv
+from worldroom.models.contract.card import FrameSpec, Pixels
 
 FRAME = FrameSpec(width=64, height=48, scale=4, fps=24, per_chunk=1)
 
@@ -80,6 +86,90 @@ def test_what_comes_out_is_the_picture_enlarged(smooth: bool) -> None:
     assert grey[:, 136:].min() > 215
     between = ((grey[96] > 60) & (grey[96] < 200)).sum()
     assert bool(between) is smooth
+
+
+COLOURS = {
+    "red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (128, 128, 128), "skin": (224, 172, 138),
+}  # fmt: skip
+
+
+def gentle() -> np.ndarray:
+    """48 x 64 without an edge: what two ways to enlarge and to halve colour agree on."""
+    y, x = np.mgrid[0:48, 0:64]
+    return np.stack([3 * x + 20, 4 * y + 20, 200 - x - 2 * y], -1).astype(np.uint8)
+
+
+def planes(rgb_HWC: np.ndarray, frame: FrameSpec) -> np.ndarray:
+    """I420 as a card on a GPU makes it."""
+    i420 = replace(frame, pixels=Pixels.I420)
+    return (
+        frames_to_yuv(torch.from_numpy(rgb_HWC).permute(2, 0, 1)[None], Layout.I420, i420.scale, i420.smooth)
+        .view(i420.each)
+        .numpy()
+    )
+
+
+def decoded(encoded: Encoded) -> av.VideoFrame:
+    decoder = av.CodecContext.create("h264", "r")
+    (shown,) = [*decoder.decode(av.Packet(encoded.data)), *decoder.decode(None)]
+    return shown
+
+
+@pytest.mark.parametrize("scale", [1, 4])
+@pytest.mark.parametrize("smooth", [False, True])
+def test_rgb_and_i420_of_one_picture_become_the_same_stream_within_a_few_levels(scale: int, smooth: bool) -> None:
+    frame = FrameSpec(width=64, height=48, scale=scale, fps=24, per_chunk=1, smooth=smooth)
+    i420 = replace(frame, pixels=Pixels.I420)
+    one = decoded(H264Encoder(frame, 8000, 8000).encode(gentle(), 0, False)).to_ndarray().astype(int)
+    other = decoded(H264Encoder(i420, 8000, 8000).encode(planes(gentle(), frame), 0, False)).to_ndarray().astype(int)
+    assert one.shape == other.shape == (72 * scale, 64 * scale)
+    off = np.abs(one - other)
+    assert off[: 48 * scale].mean() < 0.3 and off[48 * scale :].mean() < 1
+    assert off.max() <= 3
+
+
+@pytest.mark.parametrize("pixels", list(Pixels))
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_stream_says_bt709_limited_and_its_colours_come_back(pixels: Pixels, colour: str) -> None:
+    frame = FrameSpec(width=64, height=48, scale=4, fps=24, per_chunk=1, pixels=pixels)
+    rgb = np.full((48, 64, 3), COLOURS[colour], np.uint8)
+    picture = rgb if pixels is Pixels.RGB else planes(rgb, frame)
+    shown = decoded(H264Encoder(frame, 4000, 6000).encode(picture, 0, False))
+    assert (shown.colorspace, shown.color_primaries, shown.color_trc, shown.color_range) == (1, 1, 1, 1)
+    assert np.abs(shown.to_ndarray(format="rgb24").astype(int) - COLOURS[colour]).max() <= 2
+
+
+def test_a_recording_says_and_keeps_its_colours(tmp_path: Path) -> None:
+    frame = replace(FRAME, pixels=Pixels.I420)
+    skin = planes(np.full((48, 64, 3), COLOURS["skin"], np.uint8), FRAME)
+    recorder, encoder = Recorder(tmp_path / "skin.mp4", frame.fps), H264Encoder(frame, 2000, 6000)
+    for number in range(5):
+        encoded = encoder.encode(skin, number * 3750, False)
+        recorder.frame(number * 3750, encoded.data, encoded.key)
+    recorder.close()
+    with av.open(str(tmp_path / "skin.mp4")) as movie:
+        context = movie.streams.video[0].codec_context
+        assert (context.colorspace, context.color_primaries, context.color_trc, context.color_range) == (1, 1, 1, 1)
+        shown = [picture.to_ndarray(format="rgb24").astype(int) for picture in movie.decode(video=0)]
+    assert len(shown) == 5
+    assert max(np.abs(picture - COLOURS["skin"]).max() for picture in shown) <= 2
+
+
+def test_planes_of_another_size_are_refused_with_the_numbers() -> None:
+    encoder = H264Encoder(replace(FRAME, pixels=Pixels.I420), 1000, 6000)
+    with pytest.raises(ValueError, match=r"I420 of \(288, 128\) is 128 x 192, shown 256 x 192"):
+        encoder.encode(np.zeros((288, 128), np.uint8), 0, False)
+
+
+def test_rows_of_planes_may_lie_apart() -> None:
+    wide = np.zeros((288, 300), np.uint8)
+    wide[:, :256] = planes(gentle(), FRAME)
+    i420 = replace(FRAME, pixels=Pixels.I420)
+    apart, together = (
+        decoded(H264Encoder(i420, 8000, 8000).encode(made, 0, False)).to_ndarray()
+        for made in (wide[:, :256], np.ascontiguousarray(wide[:, :256]))
+    )
+    assert np.array_equal(apart, together)
 
 
 def test_a_storm_of_requests_makes_a_key_frame_every_three_hundred_milliseconds() -> None:

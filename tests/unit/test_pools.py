@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worldroom.engine.caches.pools import FeatureCache, PoolCorrupt, PoolFull, SlabPool, UnknownFeature, digest_of
 from worldroom.models.contract.cache import CacheSpec, CacheView
+from worldroom.models.contract.card import Pixels
 from worldroom.models.contract.maker import CacheKey, Maker
 
 
@@ -129,7 +130,7 @@ def test_bytes_bound_the_features_too() -> None:
 
 
 def test_everything_that_can_change_a_feature_changes_its_key() -> None:
-    maker = Maker("drive", "1", "abc", "drive-1", "flow", "fp32", exact=True, shape=(1, 64, 96))
+    maker = Maker("drive", "1", "abc", "drive-1", "flow", "fp32", exact=True, shape=(1, 64, 96), pixels=Pixels.RGB)
     key = CacheKey(maker, "prompt", "snow")
     other: dict[str, object] = {
         "card": "toy",
@@ -140,6 +141,7 @@ def test_everything_that_can_change_a_feature_changes_its_key() -> None:
         "precision": "bf16",
         "exact": False,
         "shape": (12, 64, 96),
+        "pixels": Pixels.I420,
     }
     assert set(other) == {field.name for field in fields(Maker)}
     makers = [replace(maker, **{name: value}) for name, value in other.items()]

@@ -138,7 +138,7 @@ def test_the_subject_names_card_precision_and_machine() -> None:
     async def scene() -> None:
         engine, _ = await started(Path("/nonexistent"))
         of = subject(engine._served["toy"], "cpu")
-        assert of.startswith("toy@1 none toy-1/integer int exact 1x96x160 on cpu, ")
+        assert of.startswith("toy@1 none toy-1/integer int exact 1x96x160 rgb on cpu, ")
         await engine.close()
 
     run(scene())

@@ -84,8 +84,8 @@ def test_loop_equals_golden_over_200_chunks_of_random_steering(steps: int, per_c
         assert outcome is not None
         assert outcome.digest == want.digest
         assert tuple(outcome.carry.last_C.tolist()) == want.latent
-        assert outcome.frames_FHWC.shape == (per_chunk, 96, 160, 3)
-        for frame, ship, bits in zip(outcome.frames_FHWC, want.ships, want.marker_rows, strict=True):
+        assert outcome.frames.shape == (per_chunk, 96, 160, 3)
+        for frame, ship, bits in zip(outcome.frames, want.ships, want.marker_rows, strict=True):
             assert "".join("1" if frame[r * 8 + 4, c * 8 + 4, 0] else "0" for r in range(4) for c in range(20)) == bits
             assert tuple(frame[ship[1], ship[0]]) == (255, 120, 40)
 
@@ -96,7 +96,7 @@ def test_a_cancelled_chunk_leaves_no_trace() -> None:
         cut.chunk(given, seed=3, steps=2, cancel_after=number % 4)
         a, b = straight.chunk(given, seed=3, steps=2), cut.chunk(given, seed=3, steps=2)
         assert a is not None and b is not None and a.digest == b.digest
-        assert np.array_equal(a.frames_FHWC, b.frames_FHWC)
+        assert np.array_equal(a.frames, b.frames)
 
 
 def test_a_mutant_that_forgets_to_roll_back_is_caught() -> None:

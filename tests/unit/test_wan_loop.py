@@ -58,7 +58,7 @@ def test_a_switch_of_the_prompt_rebuilds_the_cache_once_past_the_sink(card: Load
     played = ["denoise"] * 4 + ["commit", "decode"]
     session = world(card, [FOX, STORM, STORM, FOX, FOX])
     assert kinds_of(session) == [played, played, played, ["recache", *played], played]
-    assert [len(outcome.frames_FHWC) for outcome in session.outcomes] == [9, 12, 12, 12, 12]
+    assert [len(outcome.frames) for outcome in session.outcomes] == [9, 12, 12, 12, 12]
 
 
 def test_denoise_writes_nothing_and_a_commit_only_its_staged_entry(card: LoadedCard) -> None:
@@ -158,7 +158,7 @@ def test_a_world_may_open_with_a_picture(card: LoadedCard) -> None:
         state = card.loop.advance(state, result)
     outcome = card.loop.finalize(state)
     assert kinds == ["encode", "commit", "decode"]
-    assert outcome.frames_FHWC.shape == (9, frame.height, frame.width, 3)
+    assert outcome.frames.shape == (9, frame.height, frame.width, 3)
     vae = runtime_of(card).networks.vae
     expected = vae.encode(torch.from_numpy(picture.astype(np.uint8)).permute(3, 0, 1, 2)[None].float() / 127.5 - 1)
     assert outcome.carry.clean_CFHW.shape == (16, 3, 4, 4)

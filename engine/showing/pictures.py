@@ -1,0 +1,70 @@
+"""A card's frames as PyAV takes them and gives them back. One colour space: BT.709, limited range, 4:2:0 midway.
+
+    RGB   -> swscale: enlarged and converted -> yuv420p of the shown size
+    I420  -> as it lies, no copy             -> yuv420p of the shown size
+
+Knows no encoder and no time.
+"""
+
+from typing import assert_never
+
+import numpy as np
+import numpy.typing as npt
+from av.video.codeccontext import VideoCodecContext
+from av.video.frame import VideoFrame
+from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc, Interpolation
+
+from ...models.contract.card import FrameSpec, Pixels
+
+BT709 = 1
+"""AVCOL_SPC_BT709: what streams and frames are marked with; `Colorspace` numbers are swscale's own."""
+CHROMA_MIDWAY = "chromaloc=1"
+"""For x264: a chroma sample lies in the middle of its four pixels."""
+
+
+def mark(context: VideoCodecContext) -> None:
+    """Say in the stream (H.264: VUI) what its colours are; before the context is opened."""
+    context.colorspace, context.color_primaries, context.color_trc = BT709, ColorPrimaries.BT709, ColorTrc.BT709
+    context.color_range = ColorRange.MPEG
+
+
+def shown(picture: npt.NDArray[np.uint8], frame: FrameSpec) -> VideoFrame:
+    """yuv420p of the shown size. An I420 picture is read where it lies: nobody may change it later.
+
+    Raises ValueError with the sizes where planes do not fit.
+    """
+    width, height = frame.shown_width, frame.shown_height
+    whole = np.ascontiguousarray(picture)
+    match frame.pixels:
+        case Pixels.RGB:
+            return VideoFrame.from_numpy_buffer(whole, format="rgb24").reformat(
+                width=width,
+                height=height,
+                format="yuv420p",
+                interpolation=Interpolation.BICUBIC if frame.smooth else Interpolation.POINT,
+                dst_colorspace=Colorspace.ITU709,
+                dst_color_range=ColorRange.MPEG,
+                threads=1,
+            )
+        case Pixels.I420:
+            planes = VideoFrame.from_numpy_buffer(whole, format="yuv420p")
+            if (planes.width, planes.height) != (width, height):
+                raise ValueError(f"I420 of {whole.shape} is {planes.width} x {planes.height}, shown {width} x {height}")
+            return planes
+        case _:
+            assert_never(frame.pixels)
+
+
+def rgb(planes_I420: npt.NDArray[np.uint8], width: int, height: int) -> npt.NDArray[np.uint8]:
+    """RGB [height, width, 3] of an I420 picture. A smaller one takes the mean of what each pixel was enlarged to."""
+    made = VideoFrame.from_numpy_buffer(np.ascontiguousarray(planes_I420), format="yuv420p").reformat(
+        width=width,
+        height=height,
+        format="rgb24",
+        interpolation=Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT,
+        src_colorspace=Colorspace.ITU709,
+        src_color_range=ColorRange.MPEG,
+        dst_color_range=ColorRange.JPEG,
+        threads=1,
+    )
+    return np.asarray(made.to_ndarray(), np.uint8)

@@ -1,0 +1,149 @@
+"""Worlds that hand on I420, as cards do on a GPU: the same worlds as in RGB, in pictures a few levels off."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from worldroom.clock import LoopClock
+from worldroom.engine import api
+from worldroom.engine.core import Engine
+from worldroom.engine.showing import pictures
+from worldroom.engine.showing.encode import H264Encoder
+from worldroom.engine.showing.raw import RawReader
+from worldroom.engine.spec import EngineSpec
+from worldroom.kernels import launch
+from worldroom.models import catalog
+from worldroom.models.contract.card import FrameSpec, Pixels
+from worldroom.models.contract.loaded import LoadedCard
+from worldroom.models.contract.loop import Outcome
+from worldroom.models.contract.maker import maker_of
+from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.shared.video.pictures import frames_of, frames_on
+from worldroom.tests.fake_engine import FakeDevice, Person, steady, until
+from worldroom.tests.virtual_time import run
+
+TINY = ("wan-tiny-random", "wan-tiny-clip", "matrix-game-tiny-random", "waypoint-tiny-random", "anyflow-tiny-random")
+
+
+def loaded(name: str, pixels: Pixels) -> LoadedCard:
+    """A tiny card, made to hand on these pixels whatever the device."""
+    if name.startswith("anyflow"):
+        pytest.importorskip("diffusers")
+    member = catalog.family(name)
+    assert member is not None
+    family, card = member
+    card = replace(card, frame=replace(card.frame, pixels=pixels))
+    return family.load(card, card.recipe.default, None)
+
+
+def played(made: LoadedCard) -> list[Outcome[object]]:
+    """Two chunks of it."""
+    made.runtime.allocate(1)
+    idle = (0.0,) * len(made.card.controls)
+    given = [ChunkInput(idle, (0.0, 0.0), "a fox in snow")] * 2
+    return list(Session(made, 0, 3, given, made.runtime.encode_prompt).run())
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_world_is_the_same_in_rgb_and_in_i420(name: str) -> None:
+    rgb, i420 = loaded(name, Pixels.RGB), loaded(name, Pixels.I420)
+    frame, planes = rgb.card.frame, i420.card.frame
+    for number, (a, b) in enumerate(zip(played(rgb), played(i420), strict=True)):
+        assert a.digest == b.digest
+        assert a.frames.shape == frame.shape(opens=number == 0)
+        assert b.frames.shape == planes.shape(opens=number == 0)
+        for one, other in zip(a.frames, b.frames, strict=True):
+            want = pictures.shown(one, frame).to_ndarray().astype(int)
+            assert np.abs(want - other).mean() < 3
+
+
+@dataclass
+class Seen:
+    """What came of one session: digests of its chunks, its decoded stream and its raw frames."""
+
+    digests: list[str]
+    shown: list[NDArray[np.uint8]] = field(default_factory=list)
+    raw: list[NDArray[np.uint8]] = field(default_factory=list)
+
+
+def watched(made: LoadedCard, folder: Path) -> Seen:
+    async def scene() -> Seen:
+        clock = LoopClock(asyncio.get_running_loop())
+        engine = Engine((made,), clock, EngineSpec(), FakeDevice(steady(0.001)), H264Encoder, raw=folder)
+        await engine.start()
+        person, reader, seen = Person(engine, "a"), RawReader(), Seen([])
+        decoder = av.CodecContext.create("h264", "r")
+
+        def hear(event: api.Event) -> None:
+            if isinstance(event, api.Frame) and len(seen.raw) < 20:
+                seen.shown += [each.to_ndarray() for each in decoder.decode(av.Packet(event.data))]
+                picture = reader.read(event)
+                assert picture is not None
+                seen.raw.append(picture)
+            person.hear(event)
+
+        person.controls = lambda chunk: ()
+        assert isinstance(await engine.open(api.Open("a", made.card.name, 1, raw=True), hear), api.Opened)
+        engine.post(api.EncodePrompt("a", 1, person.prompt))
+        await until(lambda: len(person.done) >= 3 and len(seen.raw) == 20)
+        assert person.faults == []
+        seen.digests = person.digests()[:3]
+        reader.close()
+        await engine.close()
+        return seen
+
+    return run(scene())
+
+
+def test_a_session_streams_i420_and_gives_rgb_to_who_asks_for_raw_frames(tmp_path: Path) -> None:
+    rgb, i420 = (watched(loaded("wan-tiny-random", pixels), tmp_path) for pixels in (Pixels.RGB, Pixels.I420))
+    assert rgb.digests == i420.digests
+    for a, b in zip(rgb.shown, i420.shown, strict=True):
+        assert a.shape == b.shape == (384 * 3 // 2, 512)
+        assert np.abs(a.astype(int) - b).mean() < 3
+    for a, b in zip(rgb.raw, i420.raw, strict=True):
+        assert a.shape == b.shape == (48, 64, 3)
+        assert np.abs(a.astype(int) - b).mean() < 12
+
+
+@pytest.mark.parametrize("scale", [1, 4])
+@pytest.mark.parametrize("smooth", [False, True])
+def test_rgb_is_had_back_within_a_few_levels(scale: int, smooth: bool) -> None:
+    y, x = torch.meshgrid(torch.arange(48), torch.arange(64), indexing="ij")
+    gentle = torch.stack([x / 32 - 1, y / 24 - 1, (x + y) / 56 - 1])[None] * 0.8
+    frame = FrameSpec(width=64, height=48, scale=scale, fps=16, per_chunk=1, smooth=smooth)
+    (want,) = frames_of(gentle, frame).astype(int)
+    (planes,) = frames_of(gentle, replace(frame, pixels=Pixels.I420))
+    off = np.abs(pictures.rgb(planes, 64, 48) - want)
+    assert off.mean() < 1 and off.max() <= 5
+
+
+def test_i420_is_made_where_its_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, gpu = FrameSpec(width=64, height=48, scale=1, fps=16, per_chunk=3), torch.device("meta")
+    assert frames_on(frame, torch.device("cpu")) == frame
+    monkeypatch.setattr(
+        "worldroom.models.shared.video.pictures.choose",
+        lambda like: launch.Choice(launch.Backend.TRITON if like.device == gpu else launch.Backend.TORCH, ""),
+    )
+    assert frames_on(frame, torch.device("cpu")).pixels is Pixels.RGB
+    assert frames_on(frame, gpu) == replace(frame, pixels=Pixels.I420)
+
+
+def test_a_picture_outside_its_range_is_clamped_in_both() -> None:
+    frame = FrameSpec(width=4, height=4, scale=1, fps=16, per_chunk=1)
+    bright = torch.full((1, 3, 4, 4), 7.5)
+    assert (frames_of(bright, frame) == 255).all()
+    (planes,) = frames_of(bright, replace(frame, pixels=Pixels.I420))
+    assert planes.shape == (6, 4)
+    assert (planes[:4] == 235).all() and (planes[4:] == 128).all()
+
+
+def test_worlds_of_other_pixels_are_of_another_maker() -> None:
+    rgb, i420 = (maker_of(loaded("waypoint-tiny-random", pixels)) for pixels in (Pixels.RGB, Pixels.I420))
+    assert rgb != i420
+    assert str(rgb).endswith(" rgb") and str(i420).endswith(" i420")
