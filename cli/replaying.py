@@ -117,7 +117,7 @@ async def play(
 def _serving(script: again.Script, checkpoint: Path | None, toy_chunk: int) -> Serving:
     opened, toy = script.opened, ToySpec(per_chunk=toy_chunk)
     sampler = catalog.card(opened.card, toy).recipe.default.sampler
-    choice = RuntimeChoice(sampler, opened.steps, Precision(opened.precision))
+    choice = RuntimeChoice(sampler, opened.steps, Precision(opened.precision)).in_mode(opened.mode)
     return Serving((opened.card,), choice, toy, EngineSpec(slots=1), None, checkpoint)
 
 

@@ -143,13 +143,16 @@ class CardInfo(Message, frozen=True):
 
 
 class Opened(Message, frozen=True):
-    """Reserved. For replay: `weights` is a digest of the weight files, `steps` and `precision` are as run."""
+    """Reserved. For replay: `weights` is a digest of the weight files; `steps`, `precision` and `mode` (what else is
+    not as usual: inexact, compiled, ..) are as run.
+    """
 
     session: str
     card: CardInfo
     weights: str = ""
     steps: int = 0
     precision: str = ""
+    mode: str = ""
 
 
 class RefusalReason(StrEnum):

@@ -134,7 +134,8 @@ class Engine:
         if live.phase is Phase.CLOSED:
             return api.Refused(live.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
         served, loaded = live.served, live.served.loaded
-        return api.Opened(live.session, served.info(), loaded.weights, live.steps, str(loaded.choice.precision))
+        choice = loaded.choice
+        return api.Opened(live.session, served.info(), loaded.weights, live.steps, str(choice.precision), choice.mode)
 
     def post(self, command: api.Command) -> None:
         if not self._commands:

@@ -19,6 +19,7 @@ from typing import Annotated
 
 import msgspec
 
+from .. import kernels
 from ..models.contract.loop import StepKind
 from ..models.contract.maker import maker_of
 from .scheduling.costs import WINDOW, Costs, Estimate, StepKey
@@ -109,7 +110,7 @@ class PriceFolder:
 def subject(served: ServedCard, device: str) -> str:
     """Everything that must be equal where kept prices are used: what makes the chunks, and the machine it runs on."""
     software = ", ".join(f"{package} {_installed(package)}" for package in ("torch", "triton"))
-    return f"{maker_of(served.loaded)} on {device}, {_processor()} x{os.cpu_count()}, {software}"
+    return f"{maker_of(served.loaded)} on {device}, {_processor()} x{os.cpu_count()}, {software}, kernels {_kernels()}"
 
 
 def sheet_of(served: ServedCard, costs: Costs, of: str) -> PriceSheet:
@@ -158,6 +159,13 @@ def _processor() -> str:
             if name.strip() == "model name":
                 return value.strip()
     return platform.processor() or platform.machine()
+
+
+@cache
+def _kernels() -> str:
+    """Digest of the kernels' sources: with them changes which one is chosen, and what a step takes."""
+    sources = sorted(Path(kernels.__path__[0]).glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
 
 
 @cache

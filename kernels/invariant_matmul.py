@@ -96,6 +96,7 @@ def _refuse(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, t
 # ---- reference ----
 
 _ONEDNN_LINEAR = torch.ops.mkldnn._linear_pointwise.default if ONEDNN else None
+_ALIGNED = 64  # bytes
 _FEW = 16  # rows of a tile from which oneDNN is worth its call
 
 
@@ -124,15 +125,22 @@ def _tiles(a: Tensor, b: Tensor, bias: Tensor | None, tile: int) -> Tensor:
 def _product(a: Tensor, b: Tensor, bias: Tensor | None, tile: int) -> Tensor:
     if b.stride(0) == 1:
         return _linear(a, b.t(), bias, tile)
+    a = _aligned(a)
     return a @ b if bias is None else torch.addmm(bias, a, b)
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, tile: int) -> Tensor:
     """oneDNN uses the widest instructions on every CPU, torch's own product not on all."""
+    x = _aligned(x)
     if tile >= _FEW and _ONEDNN_LINEAR and x.is_cpu and x.dtype is torch.float32 and x.numel():
         made: Tensor = _ONEDNN_LINEAR(x, weight, bias, "none", [], "")
         return made
     return F.linear(x, weight, bias)
+
+
+def _aligned(x: Tensor) -> Tensor:
+    """A library's product feels where in memory its lines begin."""
+    return x.clone() if x.data_ptr() % _ALIGNED else x
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,7 @@ class Event(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid
 
 
 class Opened(Event, frozen=True):
-    """`seed` is the first epoch's; `weights` a digest of the weight files."""
+    """`seed` is the first epoch's; `weights` a digest of the weight files; `mode` as in `api.Opened`."""
 
     room: str
     card: str
@@ -26,6 +26,7 @@ class Opened(Event, frozen=True):
     precision: str
     seed: int
     branch: int
+    mode: str = ""
 
 
 class InputReceived(Event, frozen=True, omit_defaults=True):

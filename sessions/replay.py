@@ -122,14 +122,15 @@ async def replay(
     if isinstance(answer, api.Refused):
         raise ReplayError(f"the engine refused a place: {answer.detail}")
     try:
-        if (answer.weights, answer.steps, answer.precision) != (opened.weights, opened.steps, opened.precision):
-            raise ReplayError(
-                f"recorded with weights '{opened.weights}', {opened.steps} steps, {opened.precision}; this server has "
-                f"'{answer.weights}', {answer.steps} steps, {answer.precision}"
-            )
+        if _made_by(answer) != _made_by(opened):
+            raise ReplayError(f"recorded with {_made_by(opened)}; this server has {_made_by(answer)}")
         return await _Player(door, session, script, inbox, show).play()
     finally:
         door.post(api.Close(session=session))
+
+
+def _made_by(opened: api.Opened | events.Opened) -> str:
+    return f"weights '{opened.weights}', {opened.steps} steps, {opened.precision} {opened.mode or 'as usual'}"
 
 
 class _Player:

@@ -39,4 +39,5 @@ class SessionSpec:
             precision=answer.precision,
             seed=self.seed,
             branch=0,
+            mode=answer.mode,
         )

@@ -3,7 +3,7 @@
 A runtime choice (sampler, steps, precision) outside the recipe is a `RecipeMismatch` at load, never a bad picture.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -47,6 +47,23 @@ class RuntimeChoice:
     exact: bool = True
     compiled: bool = False
     invariant: bool = False
+
+    @property
+    def mode(self) -> str:
+        """What is not as usual about it, for journals; `in_mode` reads it."""
+        chosen = zip(_MODES, (not self.exact, self.compiled, self.invariant), strict=True)
+        return "+".join(name for name, on in chosen if on)
+
+    def in_mode(self, mode: str) -> "RuntimeChoice":
+        """Raises ValueError on a mode this version does not have."""
+        names = mode.split("+") if mode else []
+        if unknown := set(names) - set(_MODES):
+            raise ValueError(f"unknown mode '{'+'.join(sorted(unknown))}': there are {', '.join(_MODES)}")
+        inexact, compiled, invariant = (name in names for name in _MODES)
+        return replace(self, exact=not inexact, compiled=compiled, invariant=invariant)
+
+
+_MODES = ("inexact", "compiled", "invariant")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,22 +12,16 @@ Legend: B rows, T tokens of a row, K inputs, N outputs.
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ...kernels.invariant_matmul import invariant_matmul
 from .fp8 import Fp8Linear
 
-ALIGNED = 64  # bytes, and as many tokens end there whatever they hold
-
 
 def linear(x_BTK: Tensor, weight_NK: Tensor, bias_N: Tensor | None) -> Tensor:
     """[B, T, N] in the dtype of x."""
-    tokens = x_BTK.shape[1]
-    if tokens * x_BTK.shape[2] * x_BTK.element_size() % ALIGNED:
-        x_BTK = F.pad(x_BTK, (0, 0, 0, -tokens % ALIGNED))  # a library's product feels where in memory a row begins
     tile = x_BTK.shape[1]
     y = invariant_matmul(x_BTK.flatten(0, 1), weight_NK.T, x_BTK.dtype, bias_N=bias_N, tile=tile)
-    return y.view(-1, tile, y.shape[1])[:, :tokens]
+    return y.view(-1, tile, y.shape[1])
 
 
 class InvariantLinear(nn.Module):

@@ -132,6 +132,7 @@ def test_i420_is_made_where_its_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> 
     )
     assert frames_on(frame, torch.device("cpu")).pixels is Pixels.RGB
     assert frames_on(frame, gpu) == replace(frame, pixels=Pixels.I420)
+    assert frames_on(replace(frame, scale=4), gpu).pixels is Pixels.RGB
 
 
 def test_a_picture_outside_its_range_is_clamped_in_both() -> None:

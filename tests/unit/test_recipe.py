@@ -1,5 +1,7 @@
 """Weights run only as their recipe says; the refusal names what was asked and what is allowed."""
 
+from dataclasses import replace
+
 import pytest
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RecipeSpec, RuntimeChoice
 
@@ -45,3 +47,13 @@ def test_refuses_everything_else_and_names_both(choice: RuntimeChoice, says: str
     with pytest.raises(RecipeMismatch) as refusal:
         RECIPE.check(choice)
     assert str(refusal.value) == says
+
+
+def test_a_mode_is_written_into_journals_and_read_back() -> None:
+    usual = RuntimeChoice("flow-x0", 1, Precision.FP32)
+    assert usual.mode == "" and usual.in_mode("") == usual
+    fast = replace(usual, exact=False, compiled=True)
+    assert fast.mode == "inexact+compiled" and usual.in_mode("inexact+compiled") == fast
+    assert usual.in_mode("invariant") == replace(usual, invariant=True)
+    with pytest.raises(ValueError, match="unknown mode 'faster': there are inexact, compiled, invariant"):
+        usual.in_mode("faster")

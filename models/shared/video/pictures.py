@@ -22,7 +22,12 @@ from ...contract.card import FrameSpec, Pixels
 
 
 def frames_on(frame: FrameSpec, device: torch.device) -> FrameSpec:
-    """The frames of a card on that device: I420 where the kernel runs, else as `frame` says."""
+    """The frames of a card on that device: I420 where the kernel runs, else as `frame` says.
+
+    Enlarged pictures stay RGB: as many shown pixels are more bytes than the model's own.
+    """
+    if frame.scale > 1:
+        return frame
     like = torch.empty((), dtype=torch.uint8, device=device).expand(1, 3, frame.height, frame.width)
     return replace(frame, pixels=Pixels.I420) if choose(like).backend is Backend.TRITON else frame
 
