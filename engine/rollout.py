@@ -4,8 +4,8 @@ The same loops, prices and queue as a session, in the background class; no playo
 """
 
 import asyncio
-import contextlib
 import math
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -16,11 +16,12 @@ from ..clock import Clock
 from ..models.contract.cache import CacheView
 from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.loaded import LoadedCard
-from ..models.contract.loop import Ask, WorkPlan
+from ..models.contract.loop import Ask, Outcome, StepKind, WorkPlan
+from ..models.contract.program import Where
 from .api import LatencyClass
 from .device.dispatch import Dispatcher, Job
 from .device.worker import Device
-from .drive import Scope, drive_chunk
+from .drive import Scope, Writes, drive_chunk
 from .scheduling.costs import Costs, StepKey
 from .scheduling.scheduler import Rules, Ticket
 from .served import ServedCard
@@ -40,7 +41,7 @@ class Rollout:
 
         Raises what a step raises.
         """
-        served = self._served
+        served, chunks = self._served, deque[_Chunk](maxlen=2)
         await self._device.allocate(served.loaded, 1)
         serving = asyncio.create_task(self._dispatcher.run())
         try:
@@ -53,15 +54,23 @@ class Rollout:
                 ask: Ask[Any] = Ask(
                     self._seed, 0, number, self._steps, conditions, ((feature, 1.0),), carry, served.pool.count(slot)
                 )
-                outcome = await drive_chunk(
-                    served.loaded.loop, ask, writes, self._execute, self._scope, served.loaded.card.frame
-                )
-                carry = outcome.carry
-                yield outcome.frames
+                chunks.append(chunk := self._begin(ask, writes, chunks[-1] if chunks else None))
+                carry = await chunk.onward()
+                if len(chunks) == 2:
+                    yield (await chunks[0].task).frames
+            if chunks:
+                yield (await chunks[-1].task).frames
         finally:
-            serving.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await serving
+            for task in (over := [serving, *(chunk.task for chunk in chunks)]):
+                task.cancel()
+            await asyncio.gather(*over, return_exceptions=True)
+
+    def _begin(self, ask: Ask[Any], writes: Writes, before: "_Chunk | None") -> "_Chunk":
+        loaded = self._served.loaded
+        chunk = _Chunk(before, loaded.card.program.where(StepKind.DECODE) is Where.BESIDE)
+        driven = drive_chunk(loaded.loop, ask, writes, self._execute, self._scope, loaded.card.frame, chunk)
+        chunk.task = asyncio.create_task(driven)
+        return chunk
 
     async def _execute(self, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         return await self._run(self._served.step_key(plan), plan.row, view)
@@ -79,3 +88,25 @@ class Rollout:
         )
         ran = await self._dispatcher.submit(ticket, Job(self._served.loaded, row, view, self._scope))
         return ran.result
+
+
+class _Chunk:
+    """`drive.Ahead` of one chunk: its world goes on before its pictures wherever those are made beside the device."""
+
+    task: "asyncio.Task[Outcome[Any]]"
+
+    def __init__(self, before: "_Chunk | None", wanted: bool) -> None:
+        self._before, self.wanted = before, wanted
+        self._gone: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    async def met(self) -> Any | None:
+        before, self._before = self._before, None  # a long rollout keeps none of the chunks behind it
+        return (await before.task).carry if before is not None and before._gone.done() else None
+
+    def go(self, carry: Any) -> None:
+        self._gone.set_result(carry)
+
+    async def onward(self) -> Any:
+        """What the next chunk begins with, as soon as it can."""
+        await asyncio.wait([self.task, self._gone], return_when=asyncio.FIRST_COMPLETED)
+        return self._gone.result() if self._gone.done() else self.task.result().carry
