@@ -125,7 +125,7 @@ def _rope(draw: _Draw, s: Sizes) -> Case:
 
     def exact() -> Tensor:
         made = []
-        for x, weight in ((q, norms.q_HD), (k, norms.k_HD)):
+        for x, weight in ((q, norms.q_HD), (k, norms.k_GD)):
             y = x.double() * (x.double().square().mean((2, 3), keepdim=True) + norms.eps).rsqrt()
             y = y if weight is None else y * weight.double()
             a, b = y[..., ::2], y[..., 1::2]
