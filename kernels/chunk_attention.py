@@ -55,6 +55,8 @@ def chunk_attention(
         turn, scales = (None, None) if past is None else (past.turn, past.scales_E2SG)
         return attention_kernel.launched(q_BTHD, tensors, turn, scales, own)
     rows = [_reference(q, *_seen(q, row, past, own)) for row, q in enumerate(q_BTHD)]
+    if len(rows) == 1:
+        return rows[0][None]
     return torch.stack(rows) if rows else torch.empty_like(q_BTHD)
 
 
@@ -82,11 +84,14 @@ def _seen(q_THD: Tensor, row: int, past: Past | None, own: tuple[Tensor, Tensor]
         keys, values = [k for k, _ in kept] + keys, [v for _, v in kept] + values
     if not keys:
         return q_THD[:0], q_THD[:0]
-    return torch.cat([k.to(q_THD.dtype) for k in keys]), torch.cat([v.to(q_THD.dtype) for v in values])
+    if past is not None and past.slab_E2SGD.dtype != q_THD.dtype:
+        keys, values = [k.to(q_THD.dtype) for k in keys], [v.to(q_THD.dtype) for v in values]
+    return torch.cat(keys), torch.cat(values)
 
 
 def _kept(past: Past, entry: int, length: int) -> tuple[Tensor, Tensor]:
-    k, v = past.slab_E2SGD[entry, :, :length]
+    both = past.slab_E2SGD[entry]
+    k, v = both if length == both.shape[1] else both[:, :length]
     if past.scales_E2SG is None:
         return k, v
     k_scale, v_scale = past.scales_E2SG[entry, :, :length, :, None]
@@ -108,10 +113,11 @@ def _reference(q_THD: Tensor, k_SGD: Tensor, v_SGD: Tensor) -> Tensor:
     seen, groups, _ = k_SGD.shape
     if not seen:
         return torch.zeros_like(q_THD)
-    q = q_THD.transpose(0, 1).reshape(groups, -1, width)  # heads of a group one after the other
+    q = q_THD.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+    q = q.view(groups, -1, width)  # heads of a group one after the other
     k, v = k_SGD.transpose(0, 1), v_SGD.transpose(0, 1)
     if q.dtype is torch.float32:
-        seen_GTD = F.scaled_dot_product_attention(q.clone()[None], k[None], v[None])[0]
+        seen_GTD = F.scaled_dot_product_attention(q[None], k[None], v[None])[0]
     else:
         parts = torch.split(q * width**-0.5, max(1, _SCORES // (groups * seen)), 1)
         seen_GTD = torch.cat([torch.softmax(part @ k.transpose(1, 2), -1) @ v for part in parts], 1)
@@ -161,8 +167,9 @@ def _check_past(q: Tensor, past: Past, groups: int | None) -> None:
             expect_shape(name, tensor, (places, width // 2))
             expect_dtype(name, tensor.dtype, torch.float32)
     if slab.device.type == "cpu":  # elsewhere reading the table would wait for the device
-        last = int(past.lengths_BE.max()) if past.lengths_BE.numel() else 0
+        entries, lengths = past.entries_BE.flatten().tolist(), past.lengths_BE.flatten().tolist()
+        last = max(lengths, default=0)
         expect(last <= slab.shape[2], f"a length is {last}, an entry has {slab.shape[2]} tokens")
-        used = past.entries_BE[past.lengths_BE > 0]
-        fits = not used.numel() or (int(used.min()) >= 0 and int(used.max()) < slab.shape[0])
+        used = [entry for entry, length in zip(entries, lengths, strict=True) if length > 0]
+        fits = not used or (min(used) >= 0 and max(used) < slab.shape[0])
         expect(fits, f"an entry is outside 0..{slab.shape[0] - 1}")

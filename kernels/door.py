@@ -26,11 +26,14 @@ def expect_dtype(name: str, dtype: torch.dtype, *wanted: torch.dtype) -> None:
 
 def expect_shape(name: str, tensor: Tensor, shape: tuple[int | None, ...]) -> None:
     """`None` in `shape` is any size."""
-    fits = tensor.ndim == len(shape) and all(
-        want is None or have == want for have, want in zip(tensor.shape, shape, strict=True)
-    )
-    if not fits:
-        raise BadInput(f"{name} is {list(tensor.shape)}, wanted {[('any' if n is None else n) for n in shape]}")
+    sizes = tensor.shape
+    if len(sizes) == len(shape):
+        for have, want in zip(sizes, shape, strict=True):
+            if want is not None and have != want:
+                break
+        else:
+            return
+    raise BadInput(f"{name} is {list(sizes)}, wanted {[('any' if n is None else n) for n in shape]}")
 
 
 def expect_floats(*tensors: tuple[str, Tensor]) -> None:

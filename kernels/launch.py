@@ -48,6 +48,9 @@ class Choice:
     reason: str
 
 
+_CPU = Choice(Backend.TORCH, "device is cpu")
+
+
 @dataclass(frozen=True, slots=True)
 class Build:
     """One way a kernel is built ahead of time: types of its arguments, its constants, warps of a program.
@@ -74,7 +77,7 @@ def choice(device: torch.device, refusals: Iterable[tuple[bool, str]]) -> Choice
     if triton is None:
         return Choice(Backend.TORCH, "triton is not installed")
     if device.type != "cuda":
-        return Choice(Backend.TORCH, f"device is {device.type}")
+        return _CPU if device.type == "cpu" else Choice(Backend.TORCH, f"device is {device.type}")
     for refused, reason in refusals:
         if refused:
             return Choice(Backend.TORCH, reason)

@@ -100,26 +100,32 @@ def choose(x_BTM: Tensor) -> Choice:
 
 
 def _reference_norm(x_BTM: Tensor, scale_BFM: Tensor, shift_BFM: Tensor | None, how: _How) -> Tensor:
-    h, scale_BF1M = x_BTM.float(), scale_BFM.float()[:, :, None]
-    if how.norm is Norm.LAYER:
-        h = F.layer_norm(h, h.shape[-1:], eps=how.eps)
-    else:
-        h = h * torch.rsqrt(h.square().mean(-1, keepdim=True) + how.eps)
-    z = _framed(h, scale_BFM) * (scale_BF1M if how.learned else 1 + scale_BF1M)
-    z = z if shift_BFM is None else z + shift_BFM.float()[:, :, None]
-    return z.flatten(1, 2).to(x_BTM.dtype)
+    h, width = x_BTM.float(), x_BTM.shape[-1:]
+    h = F.layer_norm(h, width, eps=how.eps) if how.norm is Norm.LAYER else F.rms_norm(h, width, eps=how.eps)
+    scale = _spread(scale_BFM)
+    z = _framed(h, scale) * (scale if how.learned else 1 + scale)
+    z = z if shift_BFM is None else z + _spread(shift_BFM)
+    return z.view(x_BTM.shape).to(x_BTM.dtype)
 
 
 def _reference_gate(x_BTM: Tensor, y_BTM: Tensor, gate_BFM: Tensor | None) -> Tensor:
     y = y_BTM.float()
     if gate_BFM is not None:
-        y = (_framed(y, gate_BFM) * gate_BFM.float()[:, :, None]).flatten(1, 2)
+        gate = _spread(gate_BFM)
+        y = (_framed(y, gate) * gate).view(x_BTM.shape)
     return (x_BTM.float() + y).to(x_BTM.dtype)
 
 
-def _framed(x_BTM: Tensor, modulation_BFM: Tensor) -> Tensor:
-    """[B, F, tokens of a frame, M]."""
-    return x_BTM.reshape(x_BTM.shape[0], modulation_BFM.shape[1], -1, x_BTM.shape[2])
+def _spread(modulation_BFM: Tensor) -> Tensor:
+    """Float32 [B, F, 1, M]; of one frame [B, 1, M], which is the same for all tokens of a row."""
+    modulation = modulation_BFM.float()
+    return modulation if modulation.shape[1] == 1 else modulation[:, :, None]
+
+
+def _framed(x_BTM: Tensor, spread: Tensor) -> Tensor:
+    """[B, F, tokens of a frame, M] where `spread` is."""
+    rows, _, width = x_BTM.shape
+    return x_BTM if spread.ndim == 3 else x_BTM.reshape(rows, spread.shape[1], -1, width)
 
 
 # ---- Triton ----
