@@ -7,7 +7,6 @@ Knows no torch functions, no slots and no time. Legend: T tokens of a frame, C c
 
 from __future__ import annotations
 
-import hashlib
 from typing import assert_never
 
 import msgspec
@@ -15,16 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...kernels.philox import NoiseKey, gaussian
+from ...kernels.philox import NoiseKey
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from .card import SIGMAS, WaypointSpec
 from .controls import control_vector
 
-Latent = NDArray[np.float32]
-
-
-class LatentFault(RuntimeError):
-    """A step returned numbers that are not finite: the chunk fails, the session goes on from its last commit."""
+Vector = NDArray[np.float32]
 
 
 class WaypointCarry(msgspec.Struct, frozen=True):
@@ -34,35 +29,45 @@ class WaypointCarry(msgspec.Struct, frozen=True):
 
 
 class WaypointState(msgspec.Struct, frozen=True):
+    """One chunk under way; `x_TC` None = the first step starts from noise, after the last step it is clean."""
+
+    seed: int
+    branch: int
     chunk: int
     frame: int
-    control_C: Latent
+    control_C: Vector
     prompt_PW: Tensor
     step: int
-    x_TC: Latent
+    x_TC: Tensor | None
     committed: bool
     picture: NDArray[np.uint8] | None
+    digest: str
 
 
 class PassRow(msgspec.Struct, frozen=True):
-    """One pass of frame number `frame` at a noise level; a commit pass has level 0."""
+    """One pass of frame number `frame` at noise level `sigma`; a commit pass has sigma 0.
 
-    x_TC: Latent
+    A denoise pass answers with x at `next_sigma`. `x_TC` None = it is the noise of `noise` itself.
+    """
+
+    x_TC: Tensor | None
     sigma: float
+    next_sigma: float
+    noise: NoiseKey
     frame: int
-    control_C: Latent
+    control_C: Vector
     prompt_PW: Tensor
 
 
 class DecodeRow(msgspec.Struct, frozen=True):
-    x_TC: Latent
+    x_TC: Tensor
 
 
 WaypointRow = PassRow | DecodeRow
 
 
 class Denoised(msgspec.Struct, frozen=True):
-    velocity_TC: Latent
+    x_TC: Tensor
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -71,6 +76,7 @@ class Committed(msgspec.Struct, frozen=True):
 
 class Decoded(msgspec.Struct, frozen=True):
     picture: NDArray[np.uint8]
+    digest: str
 
 
 WaypointResult = Denoised | Committed | Decoded
@@ -85,54 +91,55 @@ class WaypointLoop:
     def init(self, ask: Ask[WaypointCarry]) -> WaypointState:
         if ask.steps != len(SIGMAS):
             raise ValueError(f"these weights make {len(SIGMAS)} steps, asked for {ask.steps}")
-        shape = (self._spec.tokens, self._spec.channels)
         return WaypointState(
+            seed=ask.seed,
+            branch=ask.branch,
             chunk=ask.chunk,
             frame=0 if ask.carry is None else ask.carry.frames,
             control_C=control_vector(ask.conditions.controls, ask.conditions.pointer),
             prompt_PW=_mixed(ask.features),
             step=0,
-            x_TC=gaussian(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), shape),
+            x_TC=None,
             committed=False,
             picture=None,
+            digest="",
         )
 
     def next(self, state: WaypointState) -> WorkPlan[WaypointRow] | Done:
-        shape = state.x_TC.shape
-        row = PassRow(state.x_TC, self._levels[state.step], state.frame, state.control_C, state.prompt_PW)
+        shape = (self._spec.tokens, self._spec.channels)
         if state.step < len(SIGMAS):
-            return WorkPlan(StepKind.DENOISE, shape, row)
+            return WorkPlan(StepKind.DENOISE, shape, self._pass(state, *self._levels[state.step :][:2]))
         if not state.committed:
-            return WorkPlan(StepKind.COMMIT, shape, row, Commit.CHUNK)
-        if state.picture is None:
+            return WorkPlan(StepKind.COMMIT, shape, self._pass(state, 0.0, 0.0), Commit.CHUNK)
+        if state.picture is None and state.x_TC is not None:
             return WorkPlan(StepKind.DECODE, shape, DecodeRow(state.x_TC))
         return Done()
 
     def advance(self, state: WaypointState, result: WaypointResult) -> WaypointState:
         match result:
-            case Denoised(velocity_TC):
-                if not np.isfinite(velocity_TC).all():
-                    raise LatentFault(f"chunk {state.chunk}: step {state.step + 1} of {len(SIGMAS)} is not finite")
-                down = np.float32(self._levels[state.step + 1] - self._levels[state.step])
-                return msgspec.structs.replace(state, step=state.step + 1, x_TC=state.x_TC + down * velocity_TC)
+            case Denoised(x_TC):
+                return msgspec.structs.replace(state, step=state.step + 1, x_TC=x_TC)
             case Committed():
                 return msgspec.structs.replace(state, committed=True)
-            case Decoded(picture):
-                return msgspec.structs.replace(state, picture=picture)
+            case Decoded(picture, digest):
+                return msgspec.structs.replace(state, picture=picture, digest=digest)
             case _:
                 assert_never(result)
 
     def finalize(self, state: WaypointState) -> Outcome[WaypointCarry]:
         if state.picture is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(SIGMAS)})")
-        digest = hashlib.sha256(state.x_TC.astype("<f4").tobytes()).hexdigest()
-        return Outcome(state.picture[None], self._carry(state), digest)
+        return Outcome(state.picture[None], self._carry(state), state.digest)
 
     def onward(self, state: WaypointState) -> WaypointCarry:
         return self._carry(state)
 
     def meet(self, state: WaypointState, carry: WaypointCarry) -> WaypointState:
         return state  # pictures are made from latents alone
+
+    def _pass(self, state: WaypointState, sigma: float, next_sigma: float) -> PassRow:
+        noise = NoiseKey(state.seed, state.branch, state.chunk, 0)
+        return PassRow(state.x_TC, sigma, next_sigma, noise, state.frame, state.control_C, state.prompt_PW)
 
     def _carry(self, state: WaypointState) -> WaypointCarry:
         return WaypointCarry(state.frame + 1)

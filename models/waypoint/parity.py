@@ -38,7 +38,7 @@ def _rollout(spec: WaypointSpec, loaded: LoadedCard) -> Iterator[Pair]:
     loaded.runtime.allocate(1)
     inputs = made_up_inputs(loaded, FRAMES, random.Random(2))
     session = Session(loaded, 0, SEED, inputs, loaded.runtime.encode_prompt)
-    latents = [session.state.x_TC for _ in session.run()]
+    latents = [session.state.x_TC.numpy() for _ in session.run()]
     sizes = golden.Sizes(
         heads=spec.heads,
         kv_heads=spec.kv_heads,

@@ -1,14 +1,12 @@
-"""A Waypoint card's steps on one device: local layers in the engine's ring, global layers in a ring of their own.
+"""A Waypoint card's steps on one device. A denoise pass reads the slab, a commit pass writes its frame too.
 
-    near   [slots, local + 1, local layers, 2, T, G, D]               entries as the view says
-    far    [slots, span / dilation + 1, global layers, 2, T, G, D]    frame f stands at (f / dilation) mod its length
-
-The place a new frame takes in `far` is never among those the frame may read, and which ones it may read follows from
-its number alone: a cancelled chunk leaves nothing behind. Rows run one after another.
+Rows run one after another, so a row's bits never depend on its neighbours.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import assert_never
 
 import numpy as np
@@ -17,6 +15,7 @@ from torch import Tensor, nn
 
 from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
+from ...kernels.sampler_step import Step, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
@@ -24,7 +23,8 @@ from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.pictures import frames_of
 from .card import BUTTONS, WaypointSpec
 from .loop import Committed, Decoded, DecodeRow, Denoised, PassRow, WaypointResult, WaypointRow
-from .transformer import KV, Steering, WaypointTransformer
+from .slab import Slab, Window
+from .transformer import Steering, WaypointTransformer
 
 
 class PatchDecoder(nn.Module):
@@ -47,20 +47,21 @@ class WaypointNetworks:
     decoder: PatchDecoder
 
 
+class LatentFault(RuntimeError):
+    """A step made numbers that are not finite: the chunk fails, the session goes on from its last commit."""
+
+
 class WaypointRuntime:
     """See the module docstring. `frame`: what its decode hands on."""
 
     def __init__(self, spec: WaypointSpec, networks: WaypointNetworks, frame: FrameSpec) -> None:
         self._spec, self._networks, self._frame = spec, networks, frame
+        self._modulations = lru_cache(maxsize=8)(networks.transformer.modulations)  # a recipe has five noise levels
         self._dtype, self._device = networks.transformer.read.weight.dtype, networks.transformer.read.weight.device
         self.allocate(0)
 
     def allocate(self, slots: int) -> None:
-        s = self._spec
-        far = len(s.global_layers)
-        frame = (2, s.tokens, s.kv_heads, s.head_width)
-        self._near = torch.zeros(slots, s.local + 1, s.layers - far, *frame, dtype=self._dtype, device=self._device)
-        self._far = torch.zeros(slots, s.distant + 1, far, *frame, dtype=self._dtype, device=self._device)
+        self._slab = Slab(self._spec, slots, self._dtype, self._device)
 
     @torch.inference_mode()
     def execute(
@@ -83,12 +84,13 @@ class WaypointRuntime:
     @torch.inference_mode()
     def warm_up_rows(self, kind: StepKind, count: int) -> list[tuple[WaypointRow, CacheView | None]]:
         s = self._spec
-        x = np.zeros((s.tokens, s.channels), np.float32)
+        x = torch.zeros(s.tokens, s.channels, device=self._device)
         row: WaypointRow
         match kind:
             case StepKind.DENOISE | StepKind.COMMIT:
                 sigma = 1.0 if kind is StepKind.DENOISE else 0.0
-                row = PassRow(x, sigma, s.span, np.zeros(BUTTONS + 3, np.float32), self.encode_prompt(""))
+                control = np.zeros(BUTTONS + 3, np.float32)
+                row = PassRow(x, sigma, 0.5 * sigma, NoiseKey(0, 0, 0, 0), s.span, control, self.encode_prompt(""))
             case StepKind.DECODE:
                 row = DecodeRow(x)
             case _:
@@ -96,63 +98,46 @@ class WaypointRuntime:
         return [(row, CacheView(slot, tuple(range(s.local)), s.local)) for slot in range(count)]
 
     def read_entry(self, slot: int, entry: int) -> bytes:
-        return to_bytes(self._near[slot, entry])
+        return to_bytes(self._slab.near[slot, entry])
 
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
-        from_bytes(data, self._near[slot, entry])
+        from_bytes(data, self._slab.near[slot, entry])
 
     def read_beside(self, slot: int) -> bytes:
         """What the global layers keep. A frame written since is not among those that the next one reads."""
-        return to_bytes(self._far[slot])
+        return to_bytes(self._slab.far[slot])
 
     def write_beside(self, slot: int, data: bytes) -> None:
-        from_bytes(data, self._far[slot])
+        from_bytes(data, self._slab.far[slot])
 
     def _one(self, kind: StepKind, row: WaypointRow, view: CacheView | None) -> WaypointResult:
         match row:
             case PassRow() if kind is StepKind.DENOISE and view is not None:
-                velocity, _ = self._pass(row, view)
-                return Denoised(velocity.cpu().numpy())
-            case PassRow() if kind is StepKind.COMMIT and view is not None:
-                self._write(row.frame, view, self._pass(row, view)[1])
+                return Denoised(self._denoise(row, view))
+            case PassRow(x_TC=Tensor() as x) if kind is StepKind.COMMIT and view is not None:
+                self._pass(row, x, Window(self._slab, view, row.frame, True))
                 return Committed()
             case DecodeRow() if kind is StepKind.DECODE:
-                picture = self._networks.decoder(torch.from_numpy(row.x_TC).to(self._device, self._dtype))
-                return Decoded(frames_of(picture.permute(2, 0, 1)[None], self._frame)[0])
+                picture = self._networks.decoder(row.x_TC.to(self._device, self._dtype))
+                frame = frames_of(picture.permute(2, 0, 1)[None], self._frame)[0]
+                return Decoded(frame, hashlib.sha256(row.x_TC.cpu().numpy().astype("<f4").tobytes()).hexdigest())
             case PassRow() | DecodeRow():
                 raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step, or was given no cache view")
             case _:
                 assert_never(row)
 
-    def _pass(self, row: PassRow, view: CacheView) -> tuple[Tensor, list[KV]]:
-        x, control = (torch.from_numpy(a).to(self._device, self._dtype) for a in (row.x_TC, row.control_C))
-        velocity, fresh = self._networks.transformer(
-            x, row.sigma, row.frame, Steering(control, row.prompt_PW), self._past(row.frame, view)
-        )
-        return velocity, fresh
-
-    def _past(self, frame: int, view: CacheView) -> list[KV | None]:
-        """What each layer sees, oldest first."""
+    def _denoise(self, row: PassRow, view: CacheView) -> Tensor:
         s = self._spec
-        newest = -(-frame // s.dilation)  # kept frames before this one
-        far = [kept % (s.distant + 1) for kept in range(max(0, newest - s.distant), newest)]
-        near, past = 0, []
-        for layer in range(s.layers):
-            if s.is_global(layer):
-                seen = self._far[view.slot, far, s.global_layers.index(layer)]
-            else:
-                seen = self._near[view.slot, list(view.committed), near]
-                near += 1
-            k, v = seen.transpose(0, 1).flatten(1, 2)
-            past.append((k, v) if len(k) else None)
-        return past
+        x = gaussian([row.noise], (s.tokens, s.channels), self._device)[0] if row.x_TC is None else row.x_TC
+        velocity = self._pass(row, x, Window(self._slab, view, row.frame, False))
+        x = sampler_step(x[None], velocity[None], [Step(row.sigma, row.next_sigma, None)])[0]
+        if not bool(torch.isfinite(x).all()):
+            raise LatentFault(f"chunk {row.noise.chunk}: the pass at noise level {row.sigma:.3f} is not finite")
+        return x
 
-    def _write(self, frame: int, view: CacheView, fresh: Sequence[KV]) -> None:
-        s, near = self._spec, 0
-        for layer, kv in enumerate(fresh):
-            if not s.is_global(layer):
-                self._near[view.slot, view.staged, near] = torch.stack(kv)
-                near += 1
-            elif frame % s.dilation == 0:
-                place = frame // s.dilation % (s.distant + 1)
-                self._far[view.slot, place, s.global_layers.index(layer)] = torch.stack(kv)
+    def _pass(self, row: PassRow, x_TC: Tensor, window: Window) -> Tensor:
+        control = torch.from_numpy(row.control_C).to(self._device, self._dtype)
+        steering = Steering(control, row.prompt_PW)
+        x = x_TC.to(self._device, self._dtype)
+        velocity: Tensor = self._networks.transformer(x, self._modulations(row.sigma), row.frame, steering, window)
+        return velocity

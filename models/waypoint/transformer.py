@@ -4,20 +4,28 @@
     global layer   its own frame and every `dilation`th frame of the last `span`
 
 Chosen, not known: a feed forward of four widths with SiLU, RMS norms without weights, one modulation per layer from the
-noise level, controls and prompt added every third layer. Writes nothing: fresh keys and values come back.
-Legend: T tokens of a frame, M width, N heads, G kv heads, D head width, S past tokens, P prompt tokens.
+noise level, controls and prompt added every third layer. What is seen of the past, and where fresh keys and values go,
+the pass's window says. A head's pair of rotary values is (i, i + D / 2).
+Legend: T tokens of a frame, C channels, M width, D head width, P prompt tokens, W their width.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ...kernels.chunk_attention import chunk_attention
+from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, norm_modulate
+from ...kernels.qk_norm_rope import Norms, qk_norm_rope
 from .card import BUTTONS, WaypointSpec
+from .slab import Reach, Window
 
-KV = tuple[Tensor, Tensor]  # rotated keys and values [S, G, D]
+NORMS = Norms(each_head=True)
+Turn = tuple[Tensor, Tensor]  # cos and sin [1, T, D / 2]
+Modulation = tuple[Tensor, ...]  # shift, scale, gate of attention, then of the feed forward, [1, 1, M] each
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,25 @@ class Layer(nn.Module):
         self.control = nn.Sequential(nn.Linear(BUTTONS + 3, m), nn.SiLU(), nn.Linear(m, m)) if fuses else None
         self.ask = nn.Linear(m, spec.prompt_width) if fuses else None
         self.answer = nn.Linear(spec.prompt_width, m) if fuses else None
+        self._heads = (1, spec.tokens, -1, spec.head_width)
+
+    def forward(self, h_1TM: Tensor, m: Modulation, steering: Steering, turn: Turn, reach: Reach) -> Tensor:
+        y = self._over_frames(norm_modulate(h_1TM, m[1], m[0], norm=Norm.RMS), turn, reach)
+        if self.control is not None and self.ask is not None and self.answer is not None:
+            h = gate_residual(h_1TM, y, m[2]) + self.control(steering.control_C)
+            prompt = steering.prompt_PW
+            shares = (self.ask(unit(h)) @ prompt.T / prompt.shape[1] ** 0.5).softmax(-1)
+            h, y = gate_norm_modulate(h, self.answer(shares @ prompt), None, m[4], m[3], norm=Norm.RMS)
+        else:
+            h, y = gate_norm_modulate(h_1TM, y, m[2], m[4], m[3], norm=Norm.RMS)
+        return gate_residual(h, self.down(F.silu(self.up(y))), m[5])
+
+    def _over_frames(self, y_1TM: Tensor, turn: Turn, reach: Reach) -> Tensor:
+        """Of a frame over itself and its past; every kv head serves neighbouring heads."""
+        q, k, v = (project(y_1TM).view(self._heads) for project in (self.q, self.k, self.v))
+        q, k = qk_norm_rope(q, k, v, turn, NORMS, reach.staged, halves=True)
+        y: Tensor = self.o(chunk_attention(q, reach.past, (k, v)).flatten(2))
+        return y
 
 
 class WaypointTransformer(nn.Module):
@@ -48,36 +75,28 @@ class WaypointTransformer(nn.Module):
         self.noise = nn.Sequential(nn.Linear(32, spec.width), nn.SiLU())
         self.layers = nn.ModuleList(Layer(spec, layer % spec.fuse_every == 0) for layer in range(spec.layers))
         self.write = nn.Linear(spec.width, spec.channels)
+        self._turn = lru_cache(maxsize=64)(_turn)
+
+    def modulations(self, sigma: float) -> list[Modulation]:
+        """Of every layer at one noise level, whatever the frame."""
+        e_M = self.noise(_waves(sigma, self.read.weight.device).to(self.read.weight.dtype))
+        layers = (layer for layer in self.layers if isinstance(layer, Layer))
+        return [layer.modulation(e_M)[None, None].chunk(6, -1) for layer in layers]
 
     def forward(
-        self, x_TC: Tensor, sigma: float, frame: int, steering: Steering, past: Sequence[KV | None]
-    ) -> tuple[Tensor, list[KV]]:
-        """Velocity [T, C] and fresh keys and values of every layer."""
-        spec = self.spec
-        h = self.read(x_TC)
-        e = self.noise(_waves(sigma, x_TC.device).to(h.dtype))
-        angles = rotary_angles(spec, frame, x_TC.device)
-        fresh: list[KV] = []
-        layers = [layer for layer in self.layers if isinstance(layer, Layer)]
-        for layer, before in zip(layers, past, strict=True):
-            m = layer.modulation(e).chunk(6)
-            y = _unit(h) * (1 + m[1]) + m[0]
-            heads = (-1, spec.head_width)
-            q = rotate(_unit(layer.q(y).unflatten(-1, heads)), angles)
-            k, v = rotate(_unit(layer.k(y).unflatten(-1, heads)), angles), layer.v(y).unflatten(-1, heads)
-            seen = (k, v) if before is None else (torch.cat((before[0], k)), torch.cat((before[1], v)))
-            h = h + m[2] * layer.o(_grouped(q, *seen))
-            if layer.control is not None and layer.ask is not None and layer.answer is not None:
-                h = h + layer.control(steering.control_C)
-                shares = (layer.ask(_unit(h)) @ steering.prompt_PW.T / spec.prompt_width**0.5).softmax(-1)
-                h = h + layer.answer(shares @ steering.prompt_PW)
-            h = h + m[5] * layer.down(F.silu(layer.up(_unit(h) * (1 + m[4]) + m[3])))
-            fresh.append((k, v))
-        return self.write(_unit(h)).float(), fresh
+        self, x_TC: Tensor, modulations: Sequence[Modulation], frame: int, steering: Steering, window: Window
+    ) -> Tensor:
+        """Velocity [T, C] in float32."""
+        h = self.read(x_TC)[None]
+        turn = self._turn(self.spec, frame, x_TC.device)
+        for at, (layer, modulation) in enumerate(zip(self.layers, modulations, strict=True)):
+            h = layer(h, modulation, steering, turn, window.reach(at))
+        velocity: Tensor = self.write(unit(h[0])).float()
+        return velocity
 
 
-def rotary_angles(spec: WaypointSpec, frame: int, device: torch.device) -> Tensor:
-    """[T, 1, D / 2]: half of the pairs turn with time, a quarter each with column and row."""
+def _turn(spec: WaypointSpec, frame: int, device: torch.device) -> Turn:
+    """Half of the pairs turn with time, a quarter each with column and row."""
     pairs = spec.head_width // 2
     time, side = pairs - 2 * (pairs // 4), pairs // 4
     y, x = torch.meshgrid(torch.arange(spec.rows), torch.arange(spec.columns), indexing="ij")
@@ -86,22 +105,12 @@ def rotary_angles(spec: WaypointSpec, frame: int, device: torch.device) -> Tenso
         place.double()[:, None] * 10000.0 ** (-torch.arange(n, dtype=torch.float64) / max(n, 1))
         for place, n in zip(places, (time, side, side), strict=True)
     ]
-    return torch.cat(parts, 1)[:, None].to(device)
+    angles = torch.cat(parts, 1)[None]
+    return angles.cos().float().to(device), angles.sin().float().to(device)
 
 
-def rotate(x_TND: Tensor, angles: Tensor) -> Tensor:
-    a, b = x_TND.float().chunk(2, -1)
-    cos, sin = angles.cos().float(), angles.sin().float()
-    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).to(x_TND.dtype)
-
-
-def _grouped(q_TND: Tensor, k_SGD: Tensor, v_SGD: Tensor) -> Tensor:
-    """Every kv head serves N / G neighbouring heads."""
-    q, k, v = (t.transpose(0, 1)[None] for t in (q_TND, k_SGD, v_SGD))
-    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)[0].transpose(0, 1).flatten(1)
-
-
-def _unit(x: Tensor) -> Tensor:
+def unit(x: Tensor) -> Tensor:
+    """Of size one, with neither scale nor shift: torch does that in one pass too."""
     return F.rms_norm(x, x.shape[-1:], eps=1e-6)
 
 
