@@ -18,6 +18,7 @@ SAMPLER = "renoise"
 STEPS, SHIFT = (1000, 666, 333), 5.0
 LICENCE = "MIT"
 ACTION_WINDOW = 3  # latent frames of actions that one latent frame sees; four picture frames each
+RING = 2  # entries of a slot: the chunk before, the one under way
 
 
 class Mode(StrEnum):
@@ -168,7 +169,7 @@ def matrix_game_card(spec: MatrixGameSpec) -> ModelCard:
         frame=FrameSpec(spec.columns * 8, spec.rows * 8, spec.scale, spec.fps, frames, opening=frames - 3),
         controls=CONTROLS[spec.mode],
         cache=CacheSpec(
-            ring=2,
+            ring=RING,
             bytes_per_entry=account.entry_elements(spec) * width,
             carry_bytes=account.carry_elements(spec) * width,
         ),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import torch
 
+from ..contract.cache import CacheView
 from ..contract.loaded import LoadedCard
 from ..parity.interleave import interleave_trial
 from ..parity.ladder import Pair, Rung, Trial
@@ -15,7 +16,8 @@ from .card import CONTROLS, MatrixGameSpec, Mode, matrix_game_card, tiny
 from .load import drawn
 from .loop import MatrixGameLoop
 from .runtime import MatrixGameRuntime
-from .transformer import Actions, LayerKV
+from .slab import Slab, Window
+from .transformer import Actions
 
 SEED, CHUNKS = 5, 7
 _SMALL = replace(tiny(), rows=4, columns=6)
@@ -70,7 +72,7 @@ def _pass() -> Iterator[Pair]:
     image = torch.randn(spec.image_tokens, spec.image_width, generator=dice)
     keys, mouse = torch.rand(33, spec.keys, generator=dice), torch.rand(33, 2, generator=dice)
     table = networks.transformer.state_dict()
-    past: list[LayerKV] | None = None
+    slab = Slab(spec, 1, torch.float32, torch.device("cpu"))
     for chunk in range(3):
         taps: dict[str, torch.Tensor] = {}
         first = 12 * chunk - 12
@@ -79,22 +81,14 @@ def _pass() -> Iterator[Pair]:
         mask = torch.zeros(4, 3, spec.rows, spec.columns)
         mask[:, 0] = 1.0 if chunk == 0 else 0.0
         stack = torch.cat((x[:, 3 * chunk : 3 * chunk + 3], mask, known))
-        given = (networks.transformer.image_kv(image), Actions(keys[rows], mouse[rows]), 3 * chunk, past)
-        flow, _ = networks.transformer(stack, 0.7, *given, tap=taps.__setitem__)
+        given = (networks.transformer.image_kv(image), Actions(keys[rows], mouse[rows]), 3 * chunk)
+        view = CacheView(0, (1 - chunk % 2,) if chunk else (), chunk % 2)
+        flow = networks.transformer(stack, 0.7, *given, Window(slab, view, False), tap=taps.__setitem__)
         whole = golden.whole(table, sizes, x[:, : 3 * chunk + 3], chunk, 0.7, condition, image, keys, mouse)
         for layer, (ours, reference) in enumerate(zip(taps.values(), whole[:-1], strict=True)):
             yield Pair(chunk, f"block {layer}", "features", ours.numpy(), reference.numpy())
         yield Pair(chunk, "head", "flow", flow.numpy(), whole[-1].numpy())
-        _, fresh = networks.transformer(stack, 0.0, *given)
-        past = [_last(kv, spec) for kv in fresh]
-
-
-def _last(kv: LayerKV, spec: MatrixGameSpec) -> LayerKV:
-    """What of a chunk the next one sees."""
-    main = (kv.main[0][-spec.past * spec.tokens :], kv.main[1][-spec.past * spec.tokens :])
-    mouse = None if kv.mouse is None else (kv.mouse[0][-spec.past :], kv.mouse[1][-spec.past :])
-    keyboard = None if kv.keyboard is None else (kv.keyboard[0][-spec.past :], kv.keyboard[1][-spec.past :])
-    return LayerKV(main, mouse, keyboard)
+        networks.transformer(stack, 0.0, *given, Window(slab, view, True))
 
 
 def _rollout(spec: MatrixGameSpec) -> Callable[[], Iterator[Pair]]:

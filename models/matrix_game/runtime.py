@@ -1,11 +1,6 @@
-"""A Matrix-Game card's steps on one device. Three slabs, one ring: an entry holds a chunk's tokens, mouse and keys.
+"""A Matrix-Game card's steps on one device. A denoise pass reads the slab, a commit pass writes the staged entry too.
 
-    main      [slots, ring, layers, 2, F x S, heads, width]            2: keys, values, rotated by their own frame
-    mouse     [slots, ring, action layers, 2, F, S, heads, width]
-    keyboard  [slots, ring, action layers, 2, F, heads, width]
-
-Of the one committed chunk only the last `spec.past` latent frames are seen. Rows run one after another, so a row's bits
-never depend on its neighbours.
+Rows run one after another, so a row's bits never depend on its neighbours.
 """
 
 import hashlib
@@ -19,6 +14,7 @@ from torch import Tensor
 
 from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
+from ...kernels.sampler_step import Step, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
@@ -39,7 +35,8 @@ from .loop import (
     PassRow,
     World,
 )
-from .transformer import Actions, LayerKV, MatrixGameTransformer
+from .slab import Slab, Window
+from .transformer import Actions, MatrixGameTransformer
 from .vision import ImageEncoder, colours, drawn_opening
 
 
@@ -64,12 +61,7 @@ class MatrixGameRuntime:
         self.allocate(0)
 
     def allocate(self, slots: int) -> None:
-        s = self._spec
-        action = (s.action_heads, s.action_width // s.action_heads)
-        mouse_layers = s.action_layers if s.mouse else 0
-        self._main = self._new(slots, 2, s.layers, 2, s.chunk * s.tokens, s.heads, s.dim // s.heads)
-        self._mouse = self._new(slots, 2, mouse_layers, 2, s.chunk, s.tokens, *action)
-        self._keyboard = self._new(slots, 2, s.action_layers, 2, s.chunk, *action)
+        self._slab = Slab(self._spec, slots, self._dtype, self._device)
 
     @torch.inference_mode()
     def execute(
@@ -104,9 +96,6 @@ class MatrixGameRuntime:
                 raise ValueError(f"Matrix-Game has no step '{kind}'")
         return [(row, CacheView(slot, (0,), 1)) for slot in range(count)]
 
-    def _new(self, *shape: int) -> Tensor:
-        return torch.zeros(shape, dtype=self._dtype, device=self._device)
-
     def _one(self, kind: StepKind, row: MatrixGameRow, view: CacheView | None) -> MatrixGameResult:
         match row:
             case EncodeRow() if kind is StepKind.ENCODE:
@@ -114,8 +103,7 @@ class MatrixGameRuntime:
             case PassRow() if kind is StepKind.DENOISE:
                 return Denoised(self._denoise(row, _needed(view)))
             case PassRow(x_CFHW=Tensor() as x) if kind is StepKind.COMMIT:
-                view = _needed(view)
-                self._write(view, self._pass(row, x, view)[1])
+                self._pass(row, x, Window(self._slab, _needed(view), True))
                 return Committed()
             case DecodeRow() if kind is StepKind.DECODE:
                 return self._decode(row)
@@ -126,13 +114,10 @@ class MatrixGameRuntime:
 
     def read_entry(self, slot: int, entry: int) -> bytes:
         """Tokens, mouse and keyboard of one chunk."""
-        return to_bytes(*self._entry(slot, entry))
+        return to_bytes(*self._slab.entry(slot, entry))
 
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
-        from_bytes(data, *self._entry(slot, entry))
-
-    def _entry(self, slot: int, entry: int) -> tuple[Tensor, Tensor, Tensor]:
-        return self._main[slot, entry], self._mouse[slot, entry], self._keyboard[slot, entry]
+        from_bytes(data, *self._slab.entry(slot, entry))
 
     def _world(self, row: EncodeRow) -> World:
         """The picture followed by grey frames, as the weights were trained, and its tokens."""
@@ -145,16 +130,15 @@ class MatrixGameRuntime:
 
     def _denoise(self, row: PassRow, view: CacheView) -> Tensor:
         x = self._noise(row.noise) if row.x_CFHW is None else row.x_CFHW
-        flow, _ = self._pass(row, x, view)
-        clean = (x.double() - row.sigma * flow.double()).float()
-        if not bool(torch.isfinite(clean).all()):
-            raise LatentFault(f"chunk {row.noise.chunk}: the pass at noise level {row.sigma:.3f} is not finite")
-        if row.next_sigma == 0:
-            return clean
+        flow = self._pass(row, x, Window(self._slab, view, False))
         seed, branch, chunk, step = row.noise
-        return (1 - row.next_sigma) * clean + row.next_sigma * self._noise(NoiseKey(seed, branch, chunk, step + 1))
+        moved = Step(row.sigma, row.next_sigma, NoiseKey(seed, branch, chunk, step + 1))
+        x = sampler_step(x[None], flow[None], [moved])[0]
+        if not bool(torch.isfinite(x).all()):
+            raise LatentFault(f"chunk {chunk}: the pass at noise level {row.sigma:.3f} is not finite")
+        return x
 
-    def _pass(self, row: PassRow, x_CFHW: Tensor, view: CacheView) -> tuple[Tensor, list[LayerKV]]:
+    def _pass(self, row: PassRow, x_CFHW: Tensor, window: Window) -> Tensor:
         s, transformer = self._spec, self._networks.transformer
         frames = torch.arange(row.first_frame, row.first_frame + s.chunk).clamp(max=s.condition_frames - 1)
         condition = row.world.condition_CKHW[:, frames.to(self._device)]
@@ -165,31 +149,8 @@ class MatrixGameRuntime:
         mouse = torch.from_numpy(row.mouse_A2).to(self._device, self._dtype) if s.mouse else None
         actions = Actions(torch.from_numpy(row.keyboard_AK).to(self._device, self._dtype), mouse)
         image = transformer.image_kv(row.world.image_IM)
-        past = self._read(view)
-        flow, fresh = transformer(x, row.sigma, image, actions, row.first_frame, past)
-        return flow, fresh
-
-    def _read(self, view: CacheView) -> list[LayerKV] | None:
-        if not view.committed:
-            return None
-        s, slot, entry = self._spec, view.slot, view.committed[-1]
-        past = []
-        for layer in range(s.layers):
-            k, v = self._main[slot, entry, layer, :, -s.past * s.tokens :]
-            mouse = keyboard = None
-            if layer < s.action_layers:
-                keyboard = _pair(self._keyboard[slot, entry, layer, :, -s.past :])
-                mouse = _pair(self._mouse[slot, entry, layer, :, -s.past :]) if s.mouse else None
-            past.append(LayerKV((k, v), mouse, keyboard))
-        return past
-
-    def _write(self, view: CacheView, fresh: Sequence[LayerKV]) -> None:
-        for layer, kv in enumerate(fresh):
-            self._main[view.slot, view.staged, layer] = torch.stack(kv.main)
-            if kv.mouse is not None:
-                self._mouse[view.slot, view.staged, layer] = torch.stack(kv.mouse)
-            if kv.keyboard is not None:
-                self._keyboard[view.slot, view.staged, layer] = torch.stack(kv.keyboard)
+        flow: Tensor = transformer(x, row.sigma, image, actions, row.first_frame, window)
+        return flow
 
     def _decode(self, row: DecodeRow) -> Decoded:
         pictures, features = self._networks.vae.decode(row.x_CFHW[None], row.features)
@@ -199,11 +160,6 @@ class MatrixGameRuntime:
     def _noise(self, key: NoiseKey) -> Tensor:
         s = self._spec
         return gaussian([key], (s.channels, s.chunk, s.rows, s.columns), self._device)[0]
-
-
-def _pair(kv: Tensor) -> tuple[Tensor, Tensor]:
-    k, v = kv
-    return k, v
 
 
 def _needed(view: CacheView | None) -> CacheView:

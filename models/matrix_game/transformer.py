@@ -4,31 +4,31 @@
     action  mouse: each token over time, its features and 12 frames of motion          (first layers only)
             keyboard: each token over time asks one key per latent frame
 
-Writes nothing: fresh keys and values come back. Legend: C channels, F latent frames, S tokens of a frame, T = F S,
-M model width, N heads, D head width, A frames of actions, I image tokens. Source: 2508.13009, section 3.
+What is seen of the past, and where fresh keys and values go, the pass's window says. Legend: C channels, F latent
+frames, S tokens of a frame, T = F S, M model width, N heads, D head width, P = D / 2, A frames of actions, I image
+tokens. Source: 2508.13009, section 3.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from ..shared.video.rope import Rotation, rotate, rotation
+from ...kernels.chunk_attention import chunk_attention
+from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, norm_modulate
+from ...kernels.qk_norm_rope import Norms, qk_norm_rope
+from ..shared.video.rope import rotation
 from .card import MatrixGameSpec
+from .slab import Reach, Window
 
 ROPE_BASE = 256.0  # of the actions' time axis
+ACTION_NORMS = Norms(each_head=True)
 Tap = Callable[[str, Tensor], None]
-
-
-@dataclass(frozen=True, slots=True)
-class LayerKV:
-    """Rotated keys and values of one layer: tokens [T, N, D], mouse [F, S, N, D] and keys [F, N, D] of actions."""
-
-    main: tuple[Tensor, Tensor]
-    mouse: tuple[Tensor, Tensor] | None
-    keyboard: tuple[Tensor, Tensor] | None
+Turn = tuple[Tensor, Tensor]  # cos and sin [1, T, P]
+KV = tuple[Tensor, Tensor]  # [1, I, N, D]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +39,52 @@ class Actions:
     mouse_A2: Tensor | None
 
 
-class RMSNorm(nn.Module):
-    """Over the last axis; the published action modules store a weight and never multiply by it."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all blocks of one pass share. Turns of tokens as they stand, and of those of actions by time alone; of
+    `keyboard` tokens the first F are one token in F frames.
+    """
 
-    def __init__(self, width: int, scales: bool) -> None:
+    actions: Actions
+    window: Window
+    turn: Turn
+    mouse_turn: Turn
+    keyboard_turn: Turn
+
+
+class RMSNorm(nn.Module):
+    """Over all heads at once. The published action modules store a weight and never multiply by it."""
+
+    def __init__(self, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
-        self._scales = scales
 
-    def forward(self, x: Tensor) -> Tensor:
-        y = x.float()
-        y = (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
-        return y * self.weight if self._scales else y
+    def forward(self, x_1TM: Tensor) -> Tensor:
+        return norm_modulate(x_1TM, self.weight[None, None], None, norm=Norm.RMS, learned=True)
 
 
 class Attention(nn.Module):
     def __init__(self, spec: MatrixGameSpec) -> None:
         super().__init__()
         self.q, self.k, self.v, self.o = (nn.Linear(spec.dim, spec.dim) for _ in range(4))
-        self.norm_q, self.norm_k = RMSNorm(spec.dim, True), RMSNorm(spec.dim, True)
+        self.norm_q, self.norm_k = RMSNorm(spec.dim), RMSNorm(spec.dim)
         self._heads = (spec.heads, spec.dim // spec.heads)
 
-    def queries(self, x: Tensor) -> Tensor:
-        y: Tensor = self.norm_q(self.q(x)).unflatten(-1, self._heads)
+    def over_chunk(self, x_1TM: Tensor, turn: Turn, reach: Reach) -> Tensor:
+        """Of the chunk over itself and its past."""
+        q, k, v = (project(x_1TM).unflatten(-1, self._heads) for project in (self.q, self.k, self.v))
+        norms = Norms(self.norm_q.weight.view(self._heads), self.norm_k.weight.view(self._heads))
+        q, k = qk_norm_rope(q, k, v, turn, norms, reach.staged)
+        y: Tensor = self.o(chunk_attention(q, reach.past, (k, v)).flatten(2))
         return y
 
-    def keys_and_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self.norm_k(self.k(x)).unflatten(-1, self._heads), self.v(x).unflatten(-1, self._heads)
+    def over_image(self, x_1TM: Tensor, image: KV) -> Tensor:
+        q = self.norm_q(self.q(x_1TM)).unflatten(-1, self._heads)
+        y: Tensor = self.o(chunk_attention(q, None, image).flatten(2))
+        return y
+
+    def keys_and_values(self, x_1IM: Tensor) -> KV:
+        return self.norm_k(self.k(x_1IM)).unflatten(-1, self._heads), self.v(x_1IM).unflatten(-1, self._heads)
 
 
 class ActionModule(nn.Module):
@@ -75,53 +94,48 @@ class ActionModule(nn.Module):
         super().__init__()
         w, d, h = spec.action_width, spec.dim, spec.action_hidden
         head = w // spec.action_heads
-        self._spec, self._heads = spec, (spec.action_heads, head)
+        self._heads, self._frames = (spec.action_heads, head), spec.chunk
         self.keyboard_embed = nn.Sequential(nn.Linear(spec.keys, h), nn.SiLU(), nn.Linear(h, h))
         if spec.mouse:
             self.mouse_mlp = nn.Sequential(
                 nn.Linear(24 + d, w), nn.GELU(approximate="tanh"), nn.Linear(w, w), nn.LayerNorm(w)
             )
             self.t_qkv = nn.Linear(w, 3 * w, bias=False)
-            self.img_attn_q_norm, self.img_attn_k_norm = RMSNorm(head, False), RMSNorm(head, False)
+            self.img_attn_q_norm, self.img_attn_k_norm = RMSNorm(head), RMSNorm(head)
             self.proj_mouse = nn.Linear(w, d, bias=False)
-        self.key_attn_q_norm, self.key_attn_k_norm = RMSNorm(head, False), RMSNorm(head, False)
+        self.key_attn_q_norm, self.key_attn_k_norm = RMSNorm(head), RMSNorm(head)
         self.mouse_attn_q = nn.Linear(d, w, bias=False)
         self.keyboard_attn_kv = nn.Linear(h * 12, 2 * w, bias=False)
         self.proj_keyboard = nn.Linear(w, d, bias=False)
 
-    def forward(
-        self, x_TM: Tensor, actions: Actions, turn: Rotation, past: LayerKV | None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor] | None, tuple[Tensor, Tensor]]:
-        """Features with both added, fresh mouse and keyboard keys and values."""
-        x_FSM = x_TM.reshape(self._spec.chunk, -1, x_TM.shape[-1])
-        mouse = None
-        if actions.mouse_A2 is not None:
-            y, mouse = self._mouse(x_FSM, _windows(actions.mouse_A2, len(x_FSM)), turn, past)
-            x_FSM = x_FSM + y
-        y, keyboard = self._keyboard(x_FSM, actions, turn, past)
-        return (x_FSM + y).flatten(0, 1), mouse, keyboard
+    def forward(self, x_1TM: Tensor, around: Surroundings, layer: int) -> tuple[Tensor, Tensor]:
+        """Features with the mouse in them, and what the keyboard adds."""
+        motion, keys = around.actions.mouse_A2, self.keyboard_embed(around.actions.keyboard_AK)
+        if motion is not None:
+            x_1TM = x_1TM + self._mouse(x_1TM, self._windows(motion), around.mouse_turn, around.window.mouse(layer))
+        return x_1TM, self._keyboard(x_1TM, self._windows(keys), around.keyboard_turn, around.window.keyboard(layer))
 
-    def _mouse(
-        self, x_FSM: Tensor, motion_FW: Tensor, turn: Rotation, past: LayerKV | None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        motion = motion_FW[:, None].expand(-1, x_FSM.shape[1], -1)
-        q, k, v = self.t_qkv(self.mouse_mlp(torch.cat((x_FSM, motion), -1))).unflatten(-1, (3, *self._heads)).unbind(2)
-        q, k = (rotate(norm(t), turn) for norm, t in ((self.img_attn_q_norm, q), (self.img_attn_k_norm, k)))
-        seen_k, seen_v = _joined(past.mouse if past else None, k, v)
-        y = _attend(*(t.transpose(0, 1) for t in (q, seen_k, seen_v)))  # over time, per token
-        return self.proj_mouse(y.transpose(0, 1)), (k, v)
+    def _mouse(self, x_1TM: Tensor, motion_FW: Tensor, turn: Turn, reach: Reach) -> Tensor:
+        """Every token over time: for the attention tokens of a frame are heads."""
+        motion = motion_FW.repeat_interleave(x_1TM.shape[1] // self._frames, 0)[None]
+        q, k, v = self.t_qkv(self.mouse_mlp(torch.cat((x_1TM, motion), -1))).unflatten(-1, (3, *self._heads)).unbind(2)
+        q, k = qk_norm_rope(q, k, v, turn, ACTION_NORMS, reach.staged)
+        q, k, v = (t.reshape(1, self._frames, -1, self._heads[1]) for t in (q, k, v))
+        y: Tensor = self.proj_mouse(chunk_attention(q, reach.past, (k, v)).reshape(*x_1TM.shape[:2], -1))
+        return y
 
-    def _keyboard(
-        self, x_FSM: Tensor, actions: Actions, turn: Rotation, past: LayerKV | None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        groups = _windows(self.keyboard_embed(actions.keyboard_AK), len(x_FSM))
-        k, v = self.keyboard_attn_kv(groups).unflatten(-1, (2, *self._heads)).unbind(1)
-        q = self.mouse_attn_q(x_FSM).unflatten(-1, self._heads)
-        q, k = rotate(self.key_attn_q_norm(q), turn), rotate(self.key_attn_k_norm(k)[:, None], turn)[:, 0]
-        seen_k, seen_v = _joined(past.keyboard if past else None, k, v)
-        tokens = x_FSM.shape[1]
-        y = _attend(q.transpose(0, 1), seen_k.expand(tokens, *seen_k.shape), seen_v.expand(tokens, *seen_v.shape))
-        return self.proj_keyboard(y.transpose(0, 1)), (k, v)
+    def _keyboard(self, x_1TM: Tensor, keys_FW: Tensor, turn: Turn, reach: Reach) -> Tensor:
+        """Every token asks the same keys, one a frame; queries stand token by token, each over its frames."""
+        k, v = self.keyboard_attn_kv(keys_FW)[None].unflatten(-1, (2, *self._heads)).unbind(2)
+        q = self.mouse_attn_q(x_1TM).view(self._frames, -1, *self._heads).transpose(0, 1)
+        q, k = qk_norm_rope(q.flatten(0, 1)[None], k, v, turn, ACTION_NORMS, reach.staged)
+        y = chunk_attention(q, reach.past, (k, v)).reshape(-1, self._frames, math.prod(self._heads)).transpose(0, 1)
+        added: Tensor = self.proj_keyboard(y.flatten(0, 1)[None])
+        return added
+
+    def _windows(self, values_AW: Tensor) -> Tensor:
+        """[F, 12 W]: of latent frame i the 12 action frames before its last one."""
+        return torch.stack([values_AW[4 * i : 4 * i + 12].flatten() for i in range(self._frames)])
 
 
 class Block(nn.Module):
@@ -134,6 +148,17 @@ class Block(nn.Module):
         )
         self.modulation = nn.Parameter(torch.randn(1, 6, spec.dim) / spec.dim**0.5)
         self.action_model = ActionModule(spec) if acts else None
+
+    def forward(self, x_1TM: Tensor, e_6M: Tensor, image: KV, around: Surroundings, layer: int) -> Tensor:
+        e = (self.modulation + e_6M).chunk(6, 1)
+        y = self.self_attn.over_chunk(norm_modulate(x_1TM, e[1], e[0]), around.turn, around.window.main(layer))
+        weight, bias = self.norm3.weight[None, None], self.norm3.bias[None, None]
+        x, y = gate_norm_modulate(x_1TM, y, e[2], weight, bias, learned=True)
+        y = self.cross_attn.over_image(y, image)
+        if self.action_model is not None:
+            x, y = self.action_model(x + y, around, layer)
+        x, y = gate_norm_modulate(x, y, None, e[4], e[3])
+        return gate_residual(x, self.ffn(y), e[5])
 
 
 class Head(nn.Module):
@@ -165,10 +190,11 @@ class MatrixGameTransformer(nn.Module):
         self.img_emb = ImageProjection(spec)
         self.blocks = nn.ModuleList(Block(spec, layer < spec.action_layers) for layer in range(spec.layers))
         self.head = Head(spec)
+        self._turns = lru_cache(maxsize=64)(_turns)
 
-    def image_kv(self, image_II: Tensor) -> list[tuple[Tensor, Tensor]]:
+    def image_kv(self, image_II: Tensor) -> list[KV]:
         """Keys and values of the opening picture's tokens for every layer."""
-        tokens = self.img_emb.proj(image_II.to(self.patch_embedding.weight.dtype))
+        tokens = self.img_emb.proj(image_II.to(self.patch_embedding.weight.dtype))[None]
         return [block.cross_attn.keys_and_values(tokens) for block in self._layers()]
 
     def _layers(self) -> list[Block]:
@@ -178,62 +204,28 @@ class MatrixGameTransformer(nn.Module):
         self,
         x_CFHW: Tensor,
         sigma: float,
-        image: list[tuple[Tensor, Tensor]],
+        image: list[KV],
         actions: Actions,
         first_frame: int,
-        past: list[LayerKV] | None,
+        window: Window,
         tap: Tap | None = None,
-    ) -> tuple[Tensor, list[LayerKV]]:
-        """Flow [16, F, H, W] in float32 of latents, mask and picture [36, F, H, W], and fresh keys of every layer."""
+    ) -> Tensor:
+        """Flow [16, F, H, W] in float32 of latents, mask and picture [36, F, H, W]."""
         spec, device = self.spec, x_CFHW.device
-        x = self.patch_embedding(x_CFHW[None].to(self.patch_embedding.weight.dtype))[0].flatten(1).T
+        x = self.patch_embedding(x_CFHW[None].to(self.patch_embedding.weight.dtype))
+        x = x.flatten(2).transpose(1, 2).contiguous()
         waves = _sinusoid(sigma * 1000, spec.freq_dim, device).to(x.dtype)
         e_M = self.time_embedding(waves)
         e_6M = self.time_projection(e_M).unflatten(0, (6, -1))
-        turn = rotation(spec.dim // spec.heads, spec.rows // 2, spec.columns // 2, first_frame, spec.chunk, device)
-        time_turn = _time_rotation(spec, first_frame, device)
-        fresh = []
+        around = Surroundings(actions, window, *self._turns(spec, first_frame, device))
         for layer, block in enumerate(self._layers()):
-            e = (block.modulation[0] + e_6M).unbind(0)
-            before = None if past is None else past[layer]
-            y = _norm(x) * (1 + e[1]) + e[0]
-            k, v = block.self_attn.keys_and_values(y)
-            k = rotate(k, turn)
-            seen = _joined(before.main if before else None, k, v)
-            q = rotate(block.self_attn.queries(y), turn)
-            x = x + block.self_attn.o(_attend(q[None], seen[0][None], seen[1][None])[0]) * e[2]
-            q = block.cross_attn.queries(block.norm3(x))
-            x = x + block.cross_attn.o(_attend(q[None], image[layer][0][None], image[layer][1][None])[0])
-            mouse = keyboard = None
-            if block.action_model is not None:
-                x, mouse, keyboard = block.action_model(x, actions, time_turn, before)
-            x = x + block.ffn(_norm(x) * (1 + e[4]) + e[3]) * e[5]
-            fresh.append(LayerKV((k, v), mouse, keyboard))
+            x = block(x, e_6M, image[layer], around, layer)
             if tap is not None:
-                tap(f"block {layer}", x)
-        shift, scale = (self.head.modulation[0] + e_M).unbind(0)
-        y = self.head.head(_norm(x) * (1 + scale) + shift).float()
+                tap(f"block {layer}", x[0])
+        shift, scale = (self.head.modulation + e_M).chunk(2, 1)
+        y: Tensor = self.head.head(norm_modulate(x, scale, shift)).float()
         y = y.view(spec.chunk, spec.rows // 2, spec.columns // 2, 2, 2, spec.channels).permute(5, 0, 1, 3, 2, 4)
-        return y.reshape(spec.channels, spec.chunk, spec.rows, spec.columns), fresh
-
-
-def _norm(x: Tensor) -> Tensor:
-    return F.layer_norm(x, x.shape[-1:], eps=1e-6)
-
-
-def _windows(values_AW: Tensor, frames: int) -> Tensor:
-    """[F, 12 W]: of latent frame i the 12 action frames before its last one."""
-    return torch.stack([values_AW[4 * i : 4 * i + 12].flatten() for i in range(frames)])
-
-
-def _joined(past: tuple[Tensor, Tensor] | None, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    return (k, v) if past is None else (torch.cat((past[0], k)), torch.cat((past[1], v)))
-
-
-def _attend(q_BTND: Tensor, k_BSND: Tensor, v_BSND: Tensor) -> Tensor:
-    """[B, T, N D]."""
-    q, k, v = (t.transpose(1, 2) for t in (q_BTND, k_BSND, v_BSND))
-    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        return y.reshape(spec.channels, spec.chunk, spec.rows, spec.columns)
 
 
 def _sinusoid(timestep: float, width: int, device: torch.device) -> Tensor:
@@ -241,11 +233,16 @@ def _sinusoid(timestep: float, width: int, device: torch.device) -> Tensor:
     return torch.cat(((timestep * waves).cos(), (timestep * waves).sin())).float()
 
 
-def _time_rotation(spec: MatrixGameSpec, first_frame: int, device: torch.device) -> Rotation:
-    """Actions are turned by time alone, in the first `action_time_width` of a head's values; the rest stand still."""
+def _turns(spec: MatrixGameSpec, first_frame: int, device: torch.device) -> tuple[Turn, Turn, Turn]:
+    """As `Surroundings` has them. Actions are turned in the first `action_time_width` of a head's values; the rest
+    stand still.
+    """
+    turn = rotation(spec.dim // spec.heads, spec.rows // 2, spec.columns // 2, first_frame, spec.chunk, device)
     pairs, head = spec.action_time_width // 2, spec.action_width // spec.action_heads
     frequencies = ROPE_BASE ** (-torch.arange(pairs, dtype=torch.float64, device=device) / pairs)
     times = torch.arange(first_frame, first_frame + spec.chunk, dtype=torch.float64, device=device)
-    angles = torch.zeros(spec.chunk, head // 2, dtype=torch.float64, device=device)
-    angles[:, :pairs] = times[:, None] * frequencies
-    return Rotation(angles.cos().float()[:, None, None], angles.sin().float()[:, None, None])
+    angles_FP = torch.zeros(spec.chunk, head // 2, dtype=torch.float64, device=device)
+    angles_FP[:, :pairs] = times[:, None] * frequencies
+    mouse, keyboard = angles_FP.repeat_interleave(spec.tokens, 0)[None], angles_FP.repeat(spec.tokens, 1)[None]
+    own = turn.cos_T1P[None, :, 0], turn.sin_T1P[None, :, 0]
+    return own, (mouse.cos().float(), mouse.sin().float()), (keyboard.cos().float(), keyboard.sin().float())

@@ -17,10 +17,6 @@ class Rotation:
     cos_T1P: Tensor
     sin_T1P: Tensor
 
-    def of(self, first: int, tokens: int) -> "Rotation":
-        """A part of it."""
-        return Rotation(self.cos_T1P[first : first + tokens], self.sin_T1P[first : first + tokens])
-
 
 def rotation(head_width: int, rows: int, columns: int, first_frame: int, frames: int, device: torch.device) -> Rotation:
     """Rotation of the tokens of `frames` frames of rows x columns from number `first_frame` on, row by row."""
