@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,13 @@ def test_no_bare_package_name_is_importable_beside_the_console_script(tmp_path: 
     code = f"import importlib.util as u; print([n for n in {PACKAGES!r} if u.find_spec(n) is not None])"
     done = _isolated(code, ROOT)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_every_package_is_in_the_wheel() -> None:
+    """An editable install does not notice one that is not listed."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {path.parent for path in SOURCES if path.name == "__init__.py"}
+    assert sorted(listed) == sorted(["worldroom", *(f"worldroom.{_relative(f).replace('/', '.')}" for f in folders)])
 
 
 def test_the_edge_and_the_sessions_never_import_torch(tmp_path: Path) -> None:
