@@ -38,16 +38,17 @@ class ServedCard:
 
     loaded: LoadedCard
     pool: SlabPool
+    allowance: Allowance
     profiles: dict[int, tuple[StepKey, ...]] = field(default_factory=dict)
     chunks: dict[int, Estimate] = field(default_factory=dict)
     encoding: Estimate = field(default_factory=Estimate)
     counters: Counters = field(default_factory=Counters)
-    allowance: Allowance = field(default_factory=Allowance)
     leads: defaultdict[int, Lead] = field(default_factory=lambda: defaultdict(Lead))
 
     @classmethod
     def with_slots(cls, loaded: LoadedCard, slots: int) -> "ServedCard":
-        return cls(loaded, SlabPool(loaded.card.cache or _NO_CACHE, slots))
+        pool, frame = SlabPool(loaded.card.cache or _NO_CACHE, slots), loaded.card.frame
+        return cls(loaded, pool, Allowance(most=frame.per_chunk / frame.fps))
 
     @property
     def chunk_seconds(self) -> float:

@@ -41,17 +41,22 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One row's result, when its batch started and what the whole batch took."""
+    """One row's result, when its batch started and what the whole batch took; `behind`: seconds for which batches of
+    others stood before it.
+    """
 
     result: Any
     started: float
     seconds: float
+    behind: float
 
 
 @dataclass(slots=True)
 class _Waiting:
     ticket: Ticket
     job: Job
+    worked: float
+    """What the lane had worked when this came, in seconds."""
     answer: "asyncio.Future[Ran]"
 
 
@@ -86,6 +91,7 @@ class Lane:
         self._reserved, self._observers = reserved, observers
         self._queue: dict[int, _Waiting] = {}
         self._flights: deque[_Flight] = deque()
+        self._worked = 0.0
         self._changed = asyncio.Event()
 
     @property
@@ -107,7 +113,7 @@ class Lane:
 
     async def submit(self, ticket: Ticket, job: Job) -> Ran:
         """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
-        waiting = _Waiting(ticket, job, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(ticket, job, self._worked + self.busy[0], asyncio.get_running_loop().create_future())
         self._queue[ticket.number] = waiting
         self._changed.set()
         return await waiting.answer
@@ -178,19 +184,22 @@ class Lane:
     def _landed(self, outcome: Measured | Exception) -> None:
         """A batch has ended: its rows hear of it and may hand in their next steps before the next decision."""
         flight = self._flights.popleft()
+        before = self._worked
+        self._worked += outcome.seconds if isinstance(outcome, Measured) else self._clock.now() - flight.since
         if self._flights:
             self._flights[0].since = self._clock.now()
         try:
             if isinstance(outcome, Exception):
                 raise outcome
-            self._answer(flight, outcome)
+            self._answer(flight, outcome, before)
         except Exception as problem:
             for waiting in flight.batch:
                 if not waiting.answer.done():
                     waiting.answer.set_exception(problem)
         asyncio.get_running_loop().call_soon(self._changed.set)
 
-    def _answer(self, flight: _Flight, done: Measured) -> None:
+    def _answer(self, flight: _Flight, done: Measured, worked: float) -> None:
+        """`worked`: what the lane had when this batch began."""
         tickets, results = flight.tickets, done.results
         seen = Seen(tickets[0].key, tickets, results, done.started, done.seconds, flight.work.where)
         for observer in self._observers:
@@ -201,7 +210,8 @@ class Lane:
             if isinstance(result, RowFault):
                 waiting.answer.set_exception(result.problem)
             else:
-                waiting.answer.set_result(Ran(result, done.started, done.seconds))
+                behind = max(0.0, worked - waiting.worked)
+                waiting.answer.set_result(Ran(result, done.started, done.seconds, behind))
 
     async def _sleep(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

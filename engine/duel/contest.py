@@ -47,7 +47,7 @@ class Contest:
     def __init__(self, duty: DutyCycle, prices: CardPrices, policy: Policy, share_cap: float, rules: Rules) -> None:
         self.prices, self.policy, self.now = prices, policy, 0.0
         self.tally = Tally()
-        self.chunk_price, self.allowance = Estimate(), Allowance()
+        self.chunk_price, self.allowance = Estimate(), Allowance(most=prices.chunk_seconds)
         self._duty, self._share_cap, self._rules = duty, share_cap, rules
         self._costs = Costs()
         self._events: list[tuple[float, int, Callable[[], None]]] = []

@@ -37,9 +37,9 @@ class Chunk:
     step_seconds: float = 0.0
     decode_seconds: float = 0.0
 
-    def stepped(self, key: StepKey, ran: Ran, queued: float) -> None:
+    def stepped(self, key: StepKey, ran: Ran) -> None:
         self.steps.append(key)
-        self.waited += max(0.0, ran.started - queued)
+        self.waited += ran.behind
         self.first_step = min(self.first_step, ran.started)
         if key.kind is StepKind.DECODE:
             self.decode_seconds += ran.seconds

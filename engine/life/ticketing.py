@@ -56,5 +56,5 @@ class Ticketing:
             then=served.then(self._world.steps, len(chunk.steps), key),
         )
         ran = await shared.dispatcher.submit(ticket, Job(served.loaded, plan.row, view, chunk.scope))
-        chunk.stepped(key, ran, ticket.queued)
+        chunk.stepped(key, ran)
         return ran.result

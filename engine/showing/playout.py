@@ -14,6 +14,8 @@ from dataclasses import dataclass
 TICKS = 90_000
 ABSORBED = 0.1
 """Lateness up to this part of a frame interval delays one frame and hardly the clock; beyond it the clock moves."""
+SHARED, ALONE = 0.9995, 0.995
+"""What is left of an allowance after a punctual chunk."""
 CREEP = 0.25
 """Part of an absorbed lateness by which the clock moves all the same: sessions that always meet drift apart."""
 
@@ -55,19 +57,21 @@ class Lead:
 
 @dataclass(slots=True)
 class Allowance:
-    """Seconds kept for the steps of others, learnt from chunks that were late because they waited for the device.
+    """Seconds kept for the steps of others, learnt from chunks that were late because others stood before them.
 
-    A late chunk adds what it waited or was late by, whichever is less; a punctual one takes 1/2000 back. All sessions
-    of a card learn together. On a device of one's own it is 0.
+    A late chunk adds what it waited or was late by, whichever is less, up to `most`. A punctual one that had to wait
+    takes little back, one that had the device to itself much: who is alone again is quick again. All sessions of a card
+    learn together.
     """
 
+    most: float
     value: float = 0.0
 
     def finished(self, late: float, waited: float) -> None:
         if late > 0:
-            self.value += min(late, waited)
+            self.value = min(self.most, self.value + min(late, waited))
         else:
-            self.value *= 0.9995
+            self.value *= SHARED if waited > 0 else ALONE
 
 
 class Playout:

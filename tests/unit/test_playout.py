@@ -87,16 +87,25 @@ def test_the_lead_is_one_quantile_of_the_whole_way_once_enough_is_known() -> Non
 
 
 def test_what_others_take_is_learnt_from_chunks_that_waited_and_were_late() -> None:
-    allowance = Allowance()
+    allowance = Allowance(most=0.040)
     allowance.finished(late=0.010, waited=0.004)
     assert allowance.value == 0.004
     allowance.finished(late=0.001, waited=0.020)
     assert allowance.value == pytest.approx(0.005)
-    allowance.finished(late=-0.010, waited=0.0)
+    allowance.finished(late=-0.010, waited=0.003)
     assert allowance.value == pytest.approx(0.0049975)
-    alone = Allowance()
-    alone.finished(late=0.010, waited=0.0)
+    allowance.finished(late=0.100, waited=0.100)
+    assert allowance.value == 0.040
+
+
+def test_who_has_the_device_alone_keeps_nothing_for_others_and_soon_forgets_them() -> None:
+    alone = Allowance(most=0.040)
+    alone.finished(late=0.010, waited=0.0)  # late through nobody's fault
     assert alone.value == 0.0
+    once = Allowance(most=0.040, value=0.020)
+    for _ in range(192):  # eight seconds
+        once.finished(late=-0.010, waited=0.0)
+    assert once.value < 0.008
 
 
 def test_the_chunk_behind_one_without_pictures_is_due_when_that_one_would_be_shown() -> None:
