@@ -1,7 +1,7 @@
-"""The engine behind `api.Door`: opens and closes sessions, routes commands, says what is held; `reception.py` admits.
+"""The engine behind `api.Door`: opens and closes sessions, routes commands, says what is held.
 
 One device, several cards, one event loop. `start` makes every card warm and priced; before that nothing is admitted.
-Knows sessions by name only; their life is `live.py`.
+Knows sessions by name only: who comes in is `admission/reception.py`, what they live is `life/live.py`.
 """
 
 import asyncio

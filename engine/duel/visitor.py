@@ -1,6 +1,6 @@
 """One session of a contest: asks just in time, keeps its playout clock, and notes when what it did was first shown.
 
-Mirrors `live.py` without a device, frames or threads: the playout clock and the margin are the engine's own.
+Mirrors `life/live.py` without a device, frames or threads: the playout clock and the margin are the engine's own.
 """
 
 from __future__ import annotations

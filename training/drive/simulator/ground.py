@@ -1,6 +1,6 @@
 """Everything below the horizon that is painted on the ground: fields, sea, road, lanes, light and haze.
 
-Shapes: N frames, R = 48 rows of ground, W columns, C rgb. Nothing here stands up; see objects.py.
+Shapes: N frames, R = 48 rows of ground, W columns, C rgb. Nothing here stands up; see sprites.py.
 """
 
 from __future__ import annotations
