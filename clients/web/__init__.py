@@ -1,0 +1,1 @@
+"""The page, served as it lies here: no build step, no dependency."""

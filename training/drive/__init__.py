@@ -1,0 +1,1 @@
+"""The recipe of `drive`: simulator, data, stages of training, and how good what came out is."""

@@ -1,0 +1,1 @@
+"""The simulator that `drive` learned from: a road with five biomes, drawn on a CPU."""
