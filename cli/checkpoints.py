@@ -108,10 +108,10 @@ def _manifest(name: str) -> Manifest:
     from ..models import catalog
 
     try:
-        member = catalog.family(name)
+        family, card = catalog.family(name)
     except catalog.UnknownCard as error:
         raise fail(str(error)) from None
-    manifest = member[0].manifest(member[1]) if member else None
+    manifest = family.manifest(card)
     if manifest is None:
         raise fail(f"card '{name}' carries its own weights: there is nothing to pull")
     return manifest

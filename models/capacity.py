@@ -57,12 +57,13 @@ def holding(account: Account, gpu: Gpu) -> Holding:
 
 
 def accounts() -> tuple[tuple[ModelCard, Account], ...]:
-    """Every card whose family counts it, drawn ones left out, in the catalog's order."""
+    """Every card of published weights, counted from its sizes, in the catalog's order."""
     found = []
     for name in catalog.names():
-        member = catalog.family(name)
-        if member is not None and (account := member[0].account(member[1])) is not None and not member[1].drawn:
-            found.append((member[1], account))
+        family, card = catalog.family(name)
+        published = family.manifest(card) is not None and not card.drawn
+        if published and (account := family.account(card)) is not None:
+            found.append((card, account))
     return tuple(found)
 
 

@@ -1,13 +1,11 @@
 """The cards this program has, by name, and how each is made ready on a device.
 
 The one place that knows families by name. A family's tensor library is imported when its card is loaded, so a
-server of the toy alone starts without it.
+server of the toy alone starts without it. The toy's card takes a spec; nothing else tells one family from another.
 """
 
 import difflib
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .anyflow.family import FAMILY as ANYFLOW
@@ -15,14 +13,13 @@ from .contract.account import Account
 from .contract.card import ModelCard
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
-from .drive.card import WEIGHTS, drive_card
+from .drive.family import FAMILY as DRIVE
 from .family import Family
 from .matrix_game.family import FAMILY as MATRIX_GAME
 from .parity.ladder import Trial
 from .toy.card import ToySpec, toy_card
-from .toy.loop import ToyCarry, ToyLoop
-from .toy.parity import toy_trials
-from .toy.runtime import ToyRuntime
+from .toy.family import FAMILY as TOY
+from .toy.family import load_toy
 from .wan.family import FAMILY as WAN
 from .waypoint.family import FAMILY as WAYPOINT
 
@@ -37,51 +34,14 @@ class UnknownCard(LookupError):
         super().__init__(f"no card '{name}': {hint}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """`load` gets a choice that has passed the recipe, or None: the recipe's default as this device runs it best."""
-
-    card: Callable[[ToySpec], ModelCard]
-    load: Callable[[ModelCard, RuntimeChoice | None, ToySpec], LoadedCard]
-    trials: Callable[[], tuple[Trial, ...]]
-    account: Callable[[], Account | None]
-
-
-def _load_toy(made: ModelCard, choice: RuntimeChoice | None, toy: ToySpec) -> LoadedCard:
-    runtime = ToyRuntime(toy, time.sleep)
-    return LoadedCard(made, choice or made.recipe.default, "none", ToyLoop(toy), runtime, ToyCarry, runtime)
-
-
-def _load_drive(_made: ModelCard, choice: RuntimeChoice | None, _toy: ToySpec) -> LoadedCard:
-    from .drive.load import load_drive
-
-    return load_drive(WEIGHTS, choice)
-
-
-def _drive_trials() -> tuple[Trial, ...]:
-    from .drive.parity import drive_trials
-
-    return drive_trials()
-
-
-def _drive_account() -> Account:
-    from .drive.account import account
-
-    return account()
-
-
-_CARDS: Mapping[str, _Entry] = {
-    "toy": _Entry(toy_card, _load_toy, toy_trials, lambda: None),
-    "drive": _Entry(lambda _toy: drive_card(), _load_drive, _drive_trials, _drive_account),
-}
-_FAMILIES: tuple[Family, ...] = (WAN, ANYFLOW, MATRIX_GAME, WAYPOINT)
+_FAMILIES: tuple[Family, ...] = (TOY, DRIVE, WAN, ANYFLOW, MATRIX_GAME, WAYPOINT)
 _FAMILY_OF: Mapping[str, tuple[Family, ModelCard]] = {
     card.name: (family, card) for family in _FAMILIES for card in family.cards
 }
 
 
 def names() -> tuple[str, ...]:
-    return (*_CARDS, *_FAMILY_OF)
+    return tuple(_FAMILY_OF)
 
 
 def drawn() -> tuple[str, ...]:
@@ -89,21 +49,17 @@ def drawn() -> tuple[str, ...]:
     return tuple(name for name, (_, card) in _FAMILY_OF.items() if card.drawn)
 
 
-def family(name: str) -> tuple[Family, ModelCard] | None:
-    """The family folder behind a card, None for the cards that carry their own weights; raises `UnknownCard`."""
-    if name in _CARDS:
-        return None
-    return _member(name)
+def family(name: str) -> tuple[Family, ModelCard]:
+    """The folder behind a card, and the card; raises `UnknownCard`."""
+    if name not in _FAMILY_OF:
+        raise UnknownCard(name, names())
+    return _FAMILY_OF[name]
 
 
 def trials(name: str, slow: bool = False) -> tuple[Trial, ...]:
     """The rungs of a card's parity ladder, slow ones when they are asked for; raises `UnknownCard`."""
-    if name in _CARDS:
-        every = _CARDS[name].trials()
-    else:
-        owner, made = _member(name)
-        every = owner.trials(made)
-    return tuple(trial for trial in every if slow or not trial.slow)
+    owner, made = family(name)
+    return tuple(trial for trial in owner.trials(made) if slow or not trial.slow)
 
 
 def account(name: str) -> Account | None:
@@ -111,15 +67,20 @@ def account(name: str) -> Account | None:
 
     A card that carries its weights is counted by running it.
     """
-    if name in _CARDS:
-        return _CARDS[name].account()
-    owner, made = _member(name)
+    owner, made = family(name)
     return owner.account(made)
 
 
 def card(name: str, toy: ToySpec | None = None) -> ModelCard:
     """The card's data alone; raises `UnknownCard`."""
-    return _CARDS[name].card(toy or ToySpec()) if name in _CARDS else _member(name)[1]
+    owner, made = family(name)
+    return toy_card(toy) if owner is TOY and toy is not None else made
+
+
+def prepare(names: Sequence[str]) -> None:
+    """Import what loading these cards takes longest for; a name that is no card is for `load` to refuse."""
+    if any(_FAMILY_OF[name][0].tensors for name in names if name in _FAMILY_OF):
+        import torch  # noqa: F401
 
 
 def load(
@@ -131,16 +92,9 @@ def load(
 
     Raises `UnknownCard`, `RecipeMismatch` before any weight is read, or `WeightsError`.
     """
-    spec = toy or ToySpec()
-    made = card(name, spec)
+    owner, made = family(name)
     if choice is not None:
         made.recipe.check(choice)
-    if name in _CARDS:
-        return _CARDS[name].load(made, choice, spec)
-    return _member(name)[0].load(made, choice or made.recipe.default, checkpoint)
-
-
-def _member(name: str) -> tuple[Family, ModelCard]:
-    if name not in _FAMILY_OF:
-        raise UnknownCard(name, names())
-    return _FAMILY_OF[name]
+    if owner is TOY and toy is not None:
+        return load_toy(toy, choice)
+    return owner.load(made, choice or made.recipe.default, checkpoint)

@@ -1,6 +1,6 @@
 """Family: what one model folder offers the catalog. Building it imports no tensor library; its functions may.
 
-Every family has the same folder: card, model, loop, runtime, weights, golden, parity, and `family.py` that ties them.
+Every family has the same folder: card, networks, loop, runtime, golden, parity, and `family.py` that ties them.
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ class Family:
     """`load`: a card made ready from a checkpoint's root (None for cards that carry or draw their weights).
 
     `manifest` and `account` are None for cards that have nothing to pull or to count. `trials`: the card's rungs.
+    `tensors`: loading a card imports torch, so a worker that waits for its turn does it ahead.
     """
 
     name: str
@@ -28,3 +29,4 @@ class Family:
     trials: Callable[[ModelCard], tuple[Trial, ...]]
     manifest: Callable[[ModelCard], Manifest | None]
     account: Callable[[ModelCard], Account | None]
+    tensors: bool = True

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ...models.contract.loaded import LoadedCard
 from ...models.contract.maker import maker_of
@@ -23,18 +22,11 @@ class SnapshotMismatch(ValueError):
     """A snapshot of another card, other weights or another precision."""
 
 
-class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A prompt's embedding by its content key."""
 
     key: str
-    value: NDArray[Any]
-
-
-class TensorFeature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """The same for embeddings that are tensors."""
-
-    key: str
-    value: Tensor
+    value: serial.Portable
 
 
 class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +44,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     carry: bytes | None
     count: int
     entries: tuple[bytes, ...]
-    features: tuple[Feature | TensorFeature, ...]
+    features: tuple[Feature, ...]
     picture: NDArray[np.uint8] | None
     opening: Opening | None = None
 
@@ -80,13 +72,9 @@ def carry_bytes(loaded: LoadedCard, carry: Any) -> bytes | None:
     return None if carry is None else serial.dumps(_checked(carry, _portable(loaded)))
 
 
-def features_of(held: tuple[tuple[str, object], ...]) -> tuple[Feature | TensorFeature, ...]:
+def features_of(held: tuple[tuple[str, object], ...]) -> tuple[Feature, ...]:
     """Those that can be written down; others are encoded again when they are asked for."""
-    return tuple(_feature(key, value) for key, value in held if isinstance(value, np.ndarray | Tensor))
-
-
-def _feature(key: str, value: NDArray[Any] | Tensor) -> Feature | TensorFeature:
-    return TensorFeature(key, value) if isinstance(value, Tensor) else Feature(key, value)
+    return tuple(Feature(key, value) for key, value in held if isinstance(value, np.ndarray) or serial.is_tensor(value))
 
 
 def _portable(loaded: LoadedCard) -> type[msgspec.Struct]:

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import msgspec
 import numpy as np
-import torch
 
 from ...models.contract.program import Where
 from ...models.shared import serial
@@ -113,6 +112,6 @@ def _not_finite(part: object) -> int:
     """How many numbers of an array or tensor are not finite; 0 for everything else."""
     if isinstance(part, np.ndarray):
         return 0 if part.dtype.kind != "f" else part.size - int(np.count_nonzero(np.isfinite(part)))
-    if isinstance(part, torch.Tensor) and part.is_floating_point():
-        return int(part.numel() - torch.isfinite(part).sum())
+    if serial.is_tensor(part) and part.is_floating_point():
+        return int(part.numel() - part.isfinite().sum())
     return 0

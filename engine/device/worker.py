@@ -2,7 +2,7 @@
 
 `Device` is what the dispatcher needs; tests hand in a fake one that takes virtual time. A batch may be handed over
 while another runs: it begins the moment that one ends, and can be taken back until then. The only module of the engine
-that knows a tensor library, and only to keep it on one thread where a card has loaded it.
+that imports a tensor library, and only where a card has loaded it: to keep it on one thread.
 """
 
 import asyncio

@@ -97,12 +97,12 @@ class Child:
 
 
 class Reserve:
-    """Where the next worker comes from. `after`: seconds of service after which it is started, up to its first message,
-    so that whoever takes over has loaded the program already; None = only when it is needed.
+    """Where the next worker comes from. `after`: seconds of service after which it is started, up to its `Boot`, so
+    that whoever takes over has loaded the program already, and what `cards` need; None = only when it is needed.
     """
 
-    def __init__(self, make: Callable[[], Child], after: float | None) -> None:
-        self._make, self._after = make, after
+    def __init__(self, make: Callable[[], Child], after: float | None, cards: tuple[str, ...]) -> None:
+        self._make, self._after, self._cards = make, after, cards
         self._timer: asyncio.TimerHandle | None = None
         self._spare: asyncio.Task[Child] | None = None
 
@@ -130,7 +130,7 @@ class Reserve:
             await spare.end()
 
     def _recruit(self) -> None:
-        self._spare = asyncio.get_running_loop().create_task(self._start())
+        self._spare = asyncio.get_running_loop().create_task(self._prepared())
 
     async def _taken(self) -> Child | None:
         """The spare, if there is one; none will be started until somebody serves again."""
@@ -138,6 +138,11 @@ class Reserve:
             self._timer.cancel()
         spare, self._spare, self._timer = self._spare, None, None
         return None if spare is None else await spare
+
+    async def _prepared(self) -> Child:
+        child = await self._start()
+        child.send(link.Prepare(self._cards))
+        return child
 
     async def _start(self) -> Child:
         child = self._make()

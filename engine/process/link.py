@@ -42,6 +42,12 @@ class Boot(LinkMessage, frozen=True):
     prices: str = ""
 
 
+class Prepare(LinkMessage, frozen=True):
+    """To a worker that waits for its `Boot`: it may have to serve these cards."""
+
+    cards: tuple[str, ...]
+
+
 class Ask(LinkMessage, frozen=True):
     """`open`, answered by the `Answer` of the same id."""
 
@@ -94,7 +100,7 @@ class Broken(LinkMessage, frozen=True):
     theirs: bool
 
 
-ToWorker = Boot | Ask | Revive | Stop | api.Command
+ToWorker = Prepare | Boot | Ask | Revive | Stop | api.Command
 ToEdge = Answer | Beat | Kept | Broken | api.Event
 
 _to_worker: "msgspec.msgpack.Decoder[ToWorker]" = msgspec.msgpack.Decoder(ToWorker)

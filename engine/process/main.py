@@ -100,6 +100,8 @@ class Host:
 
     def _take(self, message: link.ToWorker) -> None:
         match message:
+            case link.Prepare():
+                catalog.prepare(message.cards)
             case link.Boot():
                 self._boot.set_result(message)
             case link.Ask() | link.Revive():

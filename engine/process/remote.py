@@ -53,7 +53,7 @@ class RemoteEngine:
         self._trail = Trail()
         self._broken: WorkerFailed | None = None
         self._child: Child | None = None
-        self._reserve = Reserve(lambda: Child(clock, self._take, command), serving.spare_after)
+        self._reserve = Reserve(lambda: Child(clock, self._take, command), serving.spare_after, serving.cards)
         self._living: asyncio.Task[None] | None = None
         self._first = asyncio.Event()
         self._reviving = False

@@ -23,7 +23,7 @@ from .transformer import DriveTransformer
 SEED, CHUNKS = 7, 26  # twice the window and more
 
 
-def drive_trials() -> tuple[Trial, ...]:
+def trials() -> tuple[Trial, ...]:
     """Bit-equal: the golden commits in passes of its own and keeps no ring."""
     rollout = Trial(Rung.C1, f"rollout: {CHUNKS} frames, a prompt switch, golden", 0.0, _run)
     return rollout, interleave_trial(drive_card(), loaded, seeds=1, sessions=3)

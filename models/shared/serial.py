@@ -3,14 +3,18 @@
     [ VERSION | type name | body ]      body: the struct as msgpack, arrays as Ext(ARRAY, [dtype, shape, bytes])
 
 A reader refuses another version, another type, unknown fields and arrays whose bytes do not fit their shape. Tensors
-(Ext TENSOR) may live on any device; they come back on the CPU and a runtime moves them where it needs them.
+(Ext TENSOR) may live on any device; they come back on the CPU and a runtime moves them where it needs them. Imports
+torch only where there is a tensor: a worker of the toy alone does without.
 """
 
-from typing import Any, TypeVar, get_args
+import sys
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, get_args, runtime_checkable
 
 import msgspec
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 VERSION = 1
 ARRAY = 1
@@ -22,6 +26,22 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 class SerialError(ValueError):
     """Bytes that are not a state of the expected type and version."""
+
+
+@runtime_checkable
+class Portable(Protocol):
+    """A field of this type holds an array or a tensor."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+def is_tensor(value: object) -> "TypeGuard[torch.Tensor]":
+    """Without importing torch: where nobody has, nothing is a tensor."""
+    return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
 
 
 class _ArrayBody(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -60,7 +80,7 @@ def _name(kind: type) -> str:
 
 
 def _array_out(value: object) -> msgspec.msgpack.Ext:
-    if isinstance(value, torch.Tensor):
+    if is_tensor(value):
         return msgspec.msgpack.Ext(TENSOR, _tensor_body(value.detach().cpu().contiguous()))
     if not isinstance(value, np.ndarray):
         raise NotImplementedError(f"a state cannot hold a {type(value).__name__}")
@@ -70,7 +90,9 @@ def _array_out(value: object) -> msgspec.msgpack.Ext:
     return msgspec.msgpack.Ext(ARRAY, msgspec.msgpack.encode(body))
 
 
-def _tensor_body(value: torch.Tensor) -> bytes:
+def _tensor_body(value: "torch.Tensor") -> bytes:
+    import torch
+
     if value.dtype is torch.bfloat16:
         array = value.view(torch.uint16).numpy()
         return msgspec.msgpack.encode(_ArrayBody("bfloat16", value.shape, array.tobytes()))
@@ -82,6 +104,8 @@ def _tensor_body(value: torch.Tensor) -> bytes:
 
 def _ext_in(code: int, data: memoryview) -> "np.ndarray[Any, Any] | torch.Tensor":
     if code == TENSOR:
+        import torch
+
         body = msgspec.msgpack.decode(data, type=_ArrayBody)
         if body.dtype == "bfloat16":
             bits = msgspec.structs.replace(body, dtype="uint16")
@@ -105,8 +129,10 @@ def _array(body: _ArrayBody, allowed: tuple[str, ...]) -> "np.ndarray[Any, Any]"
 def _array_in(kind: Any, value: object) -> object:
     """msgspec asks for every field whose type it does not know: an array must be of exactly the declared dtype
     (`NDArray[Any]`: of any that is allowed)."""
-    if kind is torch.Tensor:
-        if not isinstance(value, torch.Tensor):
+    if kind is Portable:
+        return value
+    if "torch" in sys.modules and kind is sys.modules["torch"].Tensor:
+        if not is_tensor(value):
             raise msgspec.ValidationError(f"expected a tensor, got {type(value).__name__}")
         return value
     if not isinstance(value, np.ndarray):

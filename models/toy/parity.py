@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..parity.interleave import interleave_trial, made_up_inputs
 from ..parity.ladder import Pair, Rung, Trial
@@ -17,11 +18,11 @@ from .runtime import ToyRuntime
 CHUNKS = 40
 
 
-def toy_trials() -> tuple[Trial, ...]:
+def trials(card: ModelCard) -> tuple[Trial, ...]:
     """C1 and interleave; the toy's one component is its arithmetic, which the golden writes anew."""
     return (
         Trial(Rung.C1, f"latents of {CHUNKS} chunks against the golden", 0.0, _rollout),
-        interleave_trial(toy_card(ToySpec()), _loaded, seeds=5),
+        interleave_trial(card, _loaded, seeds=5),
     )
 
 

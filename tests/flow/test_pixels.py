@@ -34,9 +34,7 @@ def loaded(name: str, pixels: Pixels) -> LoadedCard:
     """A tiny card, made to hand on these pixels whatever the device."""
     if name.startswith("anyflow"):
         pytest.importorskip("diffusers")
-    member = catalog.family(name)
-    assert member is not None
-    family, card = member
+    family, card = catalog.family(name)
     card = replace(card, frame=replace(card.frame, pixels=pixels))
     return family.load(card, card.recipe.default, None)
 

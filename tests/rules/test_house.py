@@ -57,6 +57,16 @@ def test_the_process_that_serves_never_imports_torch(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+def test_a_worker_imports_torch_only_for_cards_that_need_it(tmp_path: Path) -> None:
+    code = (
+        "import sys, worldroom.engine.process.main; from worldroom.models import catalog;"
+        "catalog.prepare(['toy']); catalog.load('toy'); print('torch' in sys.modules);"
+        "catalog.prepare(['toy', 'drive']); print('torch' in sys.modules)"
+    )
+    done = _isolated(code, tmp_path)
+    assert done.stdout.split() == ["False", "True"], done.stdout + done.stderr
+
+
 def test_a_file_is_one_idea() -> None:
     long = {_relative(path): n for path in SOURCES if (n := len(path.read_text().splitlines())) > 330}
     assert long == {}

@@ -23,9 +23,8 @@ def parameters(module: torch.nn.Module) -> int:
 
 
 def account(name: str) -> Account:
-    member = catalog.family(name)
-    assert member is not None
-    made = member[0].account(member[1])
+    family, card = catalog.family(name)
+    made = family.account(card)
     assert made is not None
     return made
 

@@ -1,0 +1,40 @@
+"""What the catalog sees of `drive`. Nothing here imports a tensor library before the card is loaded or measured."""
+
+from pathlib import Path
+
+from ..contract.account import Account
+from ..contract.card import ModelCard
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import RuntimeChoice
+from ..family import Family
+from ..parity.ladder import Trial
+from .card import WEIGHTS, drive_card
+
+
+def _load(_card: ModelCard, choice: RuntimeChoice, _checkpoint: Path | None) -> LoadedCard:
+    """The choice says which card it is: one that need not be exact owes the recipe's tolerance."""
+    from .load import load_drive
+
+    return load_drive(WEIGHTS, choice)
+
+
+def _trials(_card: ModelCard) -> tuple[Trial, ...]:
+    from .parity import trials
+
+    return trials()
+
+
+def _account(_card: ModelCard) -> Account:
+    from .account import account
+
+    return account()
+
+
+FAMILY = Family(
+    name="drive",
+    cards=(drive_card(),),
+    load=_load,
+    trials=_trials,
+    manifest=lambda card: None,
+    account=_account,
+)
