@@ -97,7 +97,7 @@ def chromium() -> Iterator["Browser"]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        raise BrowserMissing("playwright is not installed: pip install 'worldroom[dev]'") from None
+        raise BrowserMissing("playwright is not installed: make setup") from None
     path = shutil.which("chromium")
     if path is None:
         raise BrowserMissing("chromium is not on the PATH: sudo apt-get install chromium")
