@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from worldroom.clock import LoopClock
 from worldroom.engine import api
+from worldroom.engine.caches.pools import FeatureCache
 from worldroom.engine.core import Engine
 from worldroom.engine.device.worker import Batch, Ended, Measured, Revoke, execute
 from worldroom.engine.showing.encode import Encoded, H264Encoder
@@ -208,3 +209,7 @@ async def started(
     engine = engine_on(device, cards, spec, encoder, **more)
     await engine.start()
     return engine, device
+
+
+def features_in_use(cache: FeatureCache) -> int:
+    return sum(1 for feature in cache._held.values() if feature.users)

@@ -17,7 +17,6 @@ from . import account
 SAMPLER = "renoise"
 STEPS, SHIFT = (1000, 666, 333), 5.0
 LICENCE = "MIT"
-ACTION_WINDOW = 3  # latent frames of actions that one latent frame sees; four picture frames each
 RING = 2  # entries of a slot: the chunk before, the one under way
 
 

@@ -1,4 +1,4 @@
-"""Low-rank weights on top of a Wan transformer: merged once at load, or kept aside and switched.
+"""Low-rank weights on top of a Wan transformer: merged once at load.
 
     W' = W + alpha / rank * B A        A [rank, in], B [out, rank]        (2106.09685, section 4.1)
 
@@ -66,25 +66,3 @@ def merge(module: nn.Module, low_rank: LowRank) -> None:
     for weight in low_rank.pairs:
         parameter = parameters[weight]
         parameter.copy_(parameter.float() + low_rank.delta(weight).to(parameter.device))
-
-
-class Switch:
-    """A LoRA that can be taken off again bit for bit: the weights it changes are kept aside, on the CPU."""
-
-    def __init__(self, module: nn.Module, low_rank: LowRank) -> None:
-        self._module, self._low_rank = module, low_rank
-        parameters = dict(module.named_parameters())
-        self._plain = {weight: parameters[weight].detach().cpu().clone() for weight in low_rank.pairs}
-        self.on = False
-
-    @torch.no_grad()
-    def turn(self, on: bool) -> None:
-        """Between steps only: every session of the card sees the change."""
-        if on == self.on:
-            return
-        parameters = dict(self._module.named_parameters())
-        for weight, plain in self._plain.items():
-            parameters[weight].copy_(plain)
-        if on:
-            merge(self._module, self._low_rank)
-        self.on = on

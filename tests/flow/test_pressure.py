@@ -21,7 +21,7 @@ from worldroom.engine.device.worker import Batch
 from worldroom.engine.life.past import Past
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
-from worldroom.tests.fake_engine import Person, started
+from worldroom.tests.fake_engine import Person, features_in_use, started
 from worldroom.tests.virtual_time import VirtualLoop
 
 SLOTS = 3
@@ -131,7 +131,7 @@ class Pressure(RuleBasedStateMachine):
         await asyncio.sleep(2)
         capacity = self.engine.capacity()[0]
         assert (capacity.sessions, capacity.pool_bytes_used, capacity.queue_depth) == (0, 0, 0)
-        assert self.engine._features.in_use == 0
+        assert features_in_use(self.engine._features) == 0
         assert self.engine._going == set()
         assert len(asyncio.all_tasks()) == self.tasks
         assert os.listdir(self.folder) == []

@@ -9,11 +9,11 @@ from safetensors import safe_open
 from typer.testing import CliRunner
 from worldroom.cli.main import app
 from worldroom.models import catalog
-from worldroom.models.checkpoints.export import export_component
 from worldroom.models.drive.card import WEIGHTS
 from worldroom.models.matrix_game.card import matrix_game_card, tiny
 from worldroom.models.matrix_game.load import drawn, load
 from worldroom.models.matrix_game.weights import manifest
+from worldroom.tests.exported import export_component
 
 
 def run(*words: str) -> tuple[int, str]:

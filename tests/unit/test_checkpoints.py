@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from worldroom.models.checkpoints import load
 from worldroom.models.checkpoints.check import check, find
-from worldroom.models.checkpoints.export import export_component, write_indexes
 from worldroom.models.checkpoints.manifest import ComponentManifest, Layout, Manifest
 from worldroom.models.checkpoints.names import SAME_NAMES, KeyMap, Rename
 from worldroom.models.weights import WeightsError
+from worldroom.tests.exported import export_component, write_indexes
 
 
 class Net(nn.Module):

@@ -1,4 +1,4 @@
-"""LoRA weights: merged by the formula, switched off bit for bit, refused by name when they do not fit."""
+"""LoRA weights: merged by the formula, refused by name when they do not fit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 import torch
 from worldroom.models.checkpoints import load
 from worldroom.models.checkpoints.check import find
-from worldroom.models.checkpoints.export import export_component
 from worldroom.models.shared.drawn import draw
 from worldroom.models.wan import lora
 from worldroom.models.wan.card import SPECS
@@ -15,6 +14,7 @@ from worldroom.models.wan.parity_rollout import SMALL
 from worldroom.models.wan.transformer import WanTransformer
 from worldroom.models.wan.weights import manifest
 from worldroom.models.weights import WeightsError
+from worldroom.tests.exported import export_component
 
 LAYER = "blocks.1.self_attn.q"
 WRAPPED = f"base_model.model.model.{LAYER}"
@@ -31,17 +31,11 @@ def table(a: torch.Tensor, b: torch.Tensor) -> dict[str, torch.Tensor]:
     return {f"{WRAPPED}.lora_A.default.weight": a, f"{WRAPPED}.lora_B.default.weight": b}
 
 
-def test_merge_and_switch() -> None:
+def test_merge_is_the_formula() -> None:
     made, a, b = network(), torch.full((4, 48), 0.5), torch.full((48, 4), 0.25)
     plain = made.get_parameter(f"{LAYER}.weight").clone()
-    read = lora.read(table(a, b), alpha=8.0, module=made)
-    switch = lora.Switch(made, read)
-    switch.turn(True)
+    lora.merge(made, lora.read(table(a, b), alpha=8.0, module=made))
     torch.testing.assert_close(made.get_parameter(f"{LAYER}.weight"), plain + 2.0 * 4 * 0.5 * 0.25)
-    switch.turn(False)
-    assert torch.equal(made.get_parameter(f"{LAYER}.weight"), plain)
-    lora.merge(made, read)
-    torch.testing.assert_close(made.get_parameter(f"{LAYER}.weight"), plain + 1.0)
 
 
 @pytest.mark.parametrize(

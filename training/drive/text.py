@@ -24,7 +24,7 @@ from ...models.drive.look import ATTRIBUTES, BIOMES, LOOK, WEATHERS
 from ...models.drive.text import STEP, TextEncoder, load_text
 from .held_out import HELD_OUT
 from .minilm import load_encoder, package_file
-from .phrases import HINT, HINTS, PAIRS, WORDS, Phrase, make
+from .phrases import HINT, HINTS, PAIRS, WORDS
 
 Array = NDArray[np.float32]
 SHARPNESS = 2.0  # of the kernel exp(SHARPNESS * (cosine - 1))
@@ -172,13 +172,6 @@ def held_out_accuracy(encoder: TextEncoder) -> Accuracy:
     return _accuracy([(encoder.look(row.text), (row.time, row.biome, row.weather)) for row in HELD_OUT])
 
 
-def trained_accuracy(encoder: TextEncoder, phrases: int = 2000, seed: int = 1) -> Accuracy:
-    """On generated sentences of taught words."""
-    dice = np.random.default_rng(seed)
-    made = [make(dice) for _ in range(phrases)]
-    return _accuracy([(encoder.look(phrase.text), _wanted(phrase)) for phrase in made])
-
-
 def heard(look_L: Array) -> tuple[str, str, str]:
     """The strongest value of each attribute."""
     at, values = 0, []
@@ -197,12 +190,6 @@ def _accuracy(pairs: list[tuple[Array, tuple[str | None, str | None, str | None]
                 right[attribute] += heard(look_L)[attribute] == value
     shares = [r / max(1, n) for r, n in zip(right, judged, strict=True)]
     return Accuracy((shares[0], shares[1], shares[2]), (judged[0], judged[1], judged[2]))
-
-
-def _wanted(phrase: Phrase) -> tuple[str | None, str | None, str | None]:
-    time, biome, weather = heard(phrase.target_L)
-    said = phrase.said
-    return time if said[0] else None, biome if said[1] else None, weather if said[2] else None
 
 
 def _split(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Weights written the way others read them: one file, torch's `.pt`, shards with an index, or a diffusers folder.
+"""Checkpoints for tests, written the way others publish them: one file, torch's `.pt`, shards, or a diffusers folder.
 
 The inverse of `check` and `load`: what is exported in a layout is found and checked in that layout.
 """
@@ -10,10 +10,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-
-from .check import compare
-from .manifest import ComponentManifest, Layout, Manifest
-from .stored import open_stored
+from worldroom.models.checkpoints.check import compare
+from worldroom.models.checkpoints.manifest import ComponentManifest, Layout, Manifest
+from worldroom.models.checkpoints.stored import open_stored
 
 SHARD_BYTES = 5 * 10**9
 
