@@ -11,9 +11,11 @@ from rich.console import Console
 from . import (
     bench_capacity,
     bench_kernels,
+    bench_link,
     bench_model,
     bench_overhead,
     bench_recovery,
+    bench_sharing,
     bench_skip,
     bench_steer,
     bench_worlds,
@@ -26,8 +28,10 @@ app = typer.Typer(help="Measure latency, fan-out, joining and driving with synth
 app.command("model")(bench_model.bench_model)
 app.command("capacity")(bench_capacity.bench_capacity)
 app.command("kernels")(bench_kernels.bench_kernels)
+app.command("link")(bench_link.bench_link)
 app.command("overhead")(bench_overhead.bench_overhead)
 app.command("recovery")(bench_recovery.bench_recovery)
+app.command("sharing")(bench_sharing.bench_sharing)
 app.command("skip")(bench_skip.bench_skip)
 app.command("steer")(bench_steer.bench_steer)
 app.command("worlds")(bench_worlds.bench_worlds)

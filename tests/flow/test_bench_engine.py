@@ -1,6 +1,6 @@
 """The engine's bench rows measure what they say, on the toy; how fast anything is, is nobody's business here."""
 
-from worldroom.cli import bench_capacity, bench_overhead
+from worldroom.cli import bench_capacity, bench_link, bench_overhead, bench_sharing
 from worldroom.models import catalog
 from worldroom.models.toy.card import ToySpec
 
@@ -23,6 +23,21 @@ async def test_capacity_adds_rooms_until_there_are_enough() -> None:
     assert len(report.rows) == 2 or report.refused
     assert all(0 <= row.within <= row.sessions and row.fps_min > 0 for row in report.rows)
     assert report.held in (0, *(row.sessions for row in report.rows))
+
+
+async def test_link_sends_each_kind_of_message() -> None:
+    report = await bench_link.measure(count=5, frame_bytes=100)
+    assert [(row.message, row.us.count) for row in report.rows] == [("Begin", 5), ("Frame", 5), ("ChunkDue", 5)]
+    assert all(row.us.min > 0 for row in report.rows)
+
+
+def test_sharing_takes_every_way_in_every_round() -> None:
+    report = bench_sharing.measure((1, 2), rounds=3)
+    assert [(row.network, row.rows) for row in report.rows] == [
+        ("tiny", 1), ("tiny", 2), ("dim 384", 1), ("dim 384", 2),
+    ]  # fmt: skip
+    assert all(row.invariant_ms.count == row.alone_ms.count == row.plain_ms.count == 3 for row in report.rows)
+    assert all(row.ratio_plain > 0 and row.least_alone > 0 for row in report.rows)
 
 
 def test_lanes_that_overlap_are_not_counted_twice() -> None:
