@@ -19,7 +19,7 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
 
 
 def _trials(card: ModelCard) -> tuple[Trial, ...]:
-    from .parity import trials
+    from .parity.trials import trials
 
     return trials(SPECS[card.name], card)
 

@@ -19,7 +19,7 @@ from ..shared.video.vae import WanVae
 from ..weights import WeightsError
 from . import drawn, lora, weights
 from .card import cache_of
-from .clip import ClipCarry, ClipLoop
+from .clips.loop import ClipCarry, ClipLoop
 from .loop import WanCarry, WanLoop
 from .rows import Sharing
 from .runtime import WanNetworks, WanRuntime

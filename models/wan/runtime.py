@@ -24,7 +24,7 @@ from ..shared.compiled import CompileCache
 from ..shared.video.pictures import frames_of
 from ..shared.video.vae import WanVae
 from .card import frame_of
-from .guidance import guided, stands_still
+from .clips.guidance import guided, stands_still
 from .passes import Job, Passes
 from .rows import (
     CommitRow,

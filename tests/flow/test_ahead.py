@@ -21,7 +21,7 @@ from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.program import Where, realtime
 from worldroom.models.parity.session import ChunkInput, Session
 from worldroom.models.wan.card import SPECS
-from worldroom.models.wan.parity_rollout import loaded, twin
+from worldroom.models.wan.parity.rollout import loaded, twin
 from worldroom.models.wan.rows import Sharing
 from worldroom.sessions.events import Opened
 from worldroom.sessions.replay import CommittedChunk, EpochScript, Script, replay

@@ -25,7 +25,7 @@ from worldroom.models.contract.loop import StepKind
 from worldroom.models.parity.session import ChunkInput, Session
 from worldroom.models.shared import invariant
 from worldroom.models.wan.card import SPECS
-from worldroom.models.wan.parity_rollout import loaded, twin
+from worldroom.models.wan.parity.rollout import loaded, twin
 from worldroom.models.wan.rows import Sharing
 from worldroom.models.wan.runtime import WanRuntime
 from worldroom.tests.fake_engine import Person, started

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 from worldroom.models.parity.ladder import Pair, Rung, Trial, judge
-from worldroom.models.wan import parity
 from worldroom.models.wan.card import SPECS, wan_card
-from worldroom.models.wan.parity_rollout import clip, context_rollout, rollout, twin
+from worldroom.models.wan.parity.rollout import clip, context_rollout, rollout, twin
+from worldroom.models.wan.parity.trials import trials
 from worldroom.models.wan.rows import Policy
 from worldroom.models.wan.spec import Positions, WanSpec
 
@@ -29,7 +29,7 @@ def passes(pairs: Iterator[Pair], tolerance: float) -> None:
 @pytest.mark.parametrize("number", range(4))
 def test_components_equal_the_reference(number: int) -> None:
     spec = SPECS["wan-tiny-random"]
-    trial = [t for t in parity.trials(spec, wan_card(spec)) if t.rung is Rung.C0][number]
+    trial = [t for t in trials(spec, wan_card(spec)) if t.rung is Rung.C0][number]
     verdict = judge(spec.name, trial)
     if verdict.figure is None:
         pytest.skip(verdict.why)

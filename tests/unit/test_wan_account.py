@@ -7,7 +7,7 @@ import torch
 from worldroom.models.shared.video.vae import WanVae
 from worldroom.models.wan import account
 from worldroom.models.wan.card import SPECS, wan_card
-from worldroom.models.wan.parity_rollout import twin
+from worldroom.models.wan.parity.rollout import twin
 from worldroom.models.wan.spec import Decoder
 from worldroom.models.wan.tiny_decoder import TinyDecoder
 from worldroom.models.wan.transformer import WanTransformer

@@ -21,7 +21,7 @@ from worldroom.models.shared.invariant import EachRow, InvariantLinear, linear, 
 from worldroom.models.wan import drawn
 from worldroom.models.wan.card import SPECS, wan_card
 from worldroom.models.wan.loop import WanLoop
-from worldroom.models.wan.parity_rollout import twin
+from worldroom.models.wan.parity.rollout import twin
 from worldroom.models.wan.rows import Sharing, WanResult, WanRow
 from worldroom.models.wan.runtime import WanRuntime
 from worldroom.models.wan.spec import WanShape

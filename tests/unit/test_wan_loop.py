@@ -17,7 +17,7 @@ from worldroom.models.shared import serial
 from worldroom.models.wan import drawn
 from worldroom.models.wan.card import SPECS, wan_card
 from worldroom.models.wan.loop import WanLoop, WanState
-from worldroom.models.wan.parity_rollout import loaded, twin
+from worldroom.models.wan.parity.rollout import loaded, twin
 from worldroom.models.wan.rows import DenoiseRow, Sharing
 from worldroom.models.wan.runtime import WanRuntime
 

@@ -10,7 +10,7 @@ from worldroom.models.checkpoints.check import find
 from worldroom.models.shared.drawn import draw
 from worldroom.models.wan import lora
 from worldroom.models.wan.card import SPECS
-from worldroom.models.wan.parity_rollout import SMALL
+from worldroom.models.wan.parity.rollout import SMALL
 from worldroom.models.wan.transformer import WanTransformer
 from worldroom.models.wan.weights import manifest
 from worldroom.models.weights import WeightsError

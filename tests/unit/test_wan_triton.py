@@ -15,7 +15,7 @@ from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.wan import drawn
 from worldroom.models.wan.card import SPECS
-from worldroom.models.wan.parity_rollout import twin
+from worldroom.models.wan.parity.rollout import twin
 from worldroom.models.wan.rows import CommitRow, Denoised, DenoiseRow, Move, Prompt, Sharing
 from worldroom.models.wan.runtime import WanRuntime
 from worldroom.models.wan.spec import Positions, WanShape

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from worldroom.models import catalog
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
-from worldroom.models.wan import unipc
+from worldroom.models.wan.clips import unipc
 from worldroom.models.wan.spec import many_steps
 
 

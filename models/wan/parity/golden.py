@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...kernels.philox import NoiseKey, gaussian
+from ....kernels.philox import NoiseKey, gaussian
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,21 +15,22 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..contract.card import ModelCard
-from ..parity.interleave import interleave_trial
-from ..parity.ladder import Pair, Rung, Trial
-from ..shared.drawn import draw
-from ..shared.video.rope import rotation
-from ..shared.video.vae import WanVae
-from ..shared.video.vae_account import VaeSizes
-from . import drawn, golden, weights
-from .card import TINY_VAE, wan_card
-from .parity_precision import compiled_trial, precision_trials
-from .parity_rollout import SEED, SMALL, clip, context_rollout, loaded, reference, replaced, rollout, twin, unipc_clip
-from .rows import Policy, Sharing
-from .spec import Clip, Positions, Rollout, WanSpec
-from .tiny_decoder import TinyDecoder
-from .transformer import NoPast
+from ...contract.card import ModelCard
+from ...parity.interleave import interleave_trial
+from ...parity.ladder import Pair, Rung, Trial
+from ...shared.drawn import draw
+from ...shared.video.rope import rotation
+from ...shared.video.vae import WanVae
+from ...shared.video.vae_account import VaeSizes
+from .. import drawn, weights
+from ..card import TINY_VAE, wan_card
+from ..rows import Policy, Sharing
+from ..spec import Clip, Positions, Rollout, WanSpec
+from ..tiny_decoder import TinyDecoder
+from ..transformer import NoPast
+from . import golden
+from .precision import compiled_trial, precision_trials
+from .rollout import SEED, SMALL, clip, context_rollout, loaded, reference, replaced, rollout, twin, unipc_clip
 
 ROUNDING = 2e-4  # float32 against float64, many steps deep; values are of order 1
 

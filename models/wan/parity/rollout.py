@@ -13,17 +13,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..contract.loaded import LoadedCard
-from ..contract.recipe import Precision, RuntimeChoice
-from ..parity.ladder import Missing, Pair
-from ..parity.session import ChunkInput, Session
-from . import drawn, golden
-from .card import EULER, TINY_VAE, UNIPC, wan_card
-from .clip import ClipLoop
-from .loop import WanCarry, WanLoop
-from .rows import Policy, Sharing
-from .runtime import WanRuntime
-from .spec import Clip, Positions, Rollout, WanShape, WanSpec
+from ...contract.loaded import LoadedCard
+from ...contract.recipe import Precision, RuntimeChoice
+from ...parity.ladder import Missing, Pair
+from ...parity.session import ChunkInput, Session
+from .. import drawn
+from ..card import EULER, TINY_VAE, UNIPC, wan_card
+from ..clips.loop import ClipLoop
+from ..loop import WanCarry, WanLoop
+from ..rows import Policy, Sharing
+from ..runtime import WanRuntime
+from ..spec import Clip, Positions, Rollout, WanShape, WanSpec
+from . import golden
 
 SEED = 7
 SMALL = WanShape(dim=48, heads=4, layers=2, ffn=96, text_dim=32, text_length=8, freq_dim=32, rows=4, columns=4)

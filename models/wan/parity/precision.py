@@ -9,17 +9,17 @@ from functools import partial
 
 import torch
 
-from ..contract.loop import StepKind
-from ..contract.recipe import Precision
-from ..parity.ladder import Missing, Pair, Rung, Trial
-from ..parity.session import ChunkInput, Session
-from ..shared.compiled import CompileCache, NoCompiler, require_compiler
-from ..shared.fp8 import narrow
-from . import drawn
-from .parity_rollout import SEED, TWO_PROMPTS, loaded
-from .rows import Denoised, DenoiseRow, Sharing
-from .runtime import WanRuntime
-from .spec import WanSpec
+from ...contract.loop import StepKind
+from ...contract.recipe import Precision
+from ...parity.ladder import Missing, Pair, Rung, Trial
+from ...parity.session import ChunkInput, Session
+from ...shared.compiled import CompileCache, NoCompiler, require_compiler
+from ...shared.fp8 import narrow
+from .. import drawn
+from ..rows import Denoised, DenoiseRow, Sharing
+from ..runtime import WanRuntime
+from ..spec import WanSpec
+from .rollout import SEED, TWO_PROMPTS, loaded
 
 PASSES = (StepKind.DENOISE, StepKind.COMMIT, StepKind.RECACHE)
 

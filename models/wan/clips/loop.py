@@ -15,12 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...kernels.philox import NoiseKey, gaussian
-from ..contract.loop import Ask, Done, Outcome, StepKind, WorkPlan
-from ..contract.recipe import RecipeSpec
-from .card import UNIPC
-from .loop import mix
-from .rows import (
+from ....kernels.philox import NoiseKey, gaussian
+from ...contract.loop import Ask, Done, Outcome, StepKind, WorkPlan
+from ...contract.recipe import RecipeSpec
+from ..card import UNIPC
+from ..loop import mix
+from ..rows import (
     Decoded,
     DecodeRow,
     Denoised,
@@ -34,7 +34,7 @@ from .rows import (
     WanRow,
     Written,
 )
-from .spec import WanSpec, pixel_frames
+from ..spec import WanSpec, pixel_frames
 from .unipc import Solver, advance, timestep
 
 DECODED_AT_ONCE = 3  # latent frames

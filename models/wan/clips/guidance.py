@@ -7,7 +7,7 @@ Source: classifier-free guidance (2207.12598); CFG-Zero* (2503.18886, eq. 9 and 
 
 from torch import Tensor
 
-from .rows import Policy
+from ..rows import Policy
 
 
 def guided(policy: Policy, scale: float, with_CFHW: Tensor, without_CFHW: Tensor) -> Tensor:

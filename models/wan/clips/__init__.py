@@ -1,0 +1,1 @@
+"""Whole clips instead of a live rollout: their loop, its sampler, guidance."""
