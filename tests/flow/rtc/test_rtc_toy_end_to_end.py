@@ -1,7 +1,8 @@
 """A key becomes a frame through every room of the house: edge, sessions, engine and the toy model, on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from worldroom.rtc.wire import Role
 from worldroom.tests.real_rooms import edge
 
 FRAMES_MAX = 200
+README = Path(__file__).resolve().parents[3] / "README.md"
 
 
 @pytest.fixture
@@ -66,3 +68,12 @@ async def test_a_spectator_watches_the_same_world_and_a_returning_driver_finds_i
         assert driver.welcome.resumed and driver.welcome.session == before.session
         assert driver.welcome.role is Role.DRIVER
         assert driver.welcome.chunk > before.chunk
+
+
+async def test_the_readmes_client_runs_as_it_is_printed(base: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    program = code.replace("http://127.0.0.1:8080", base).replace("asyncio.run(main())", "")
+    names: dict[str, Callable[[], Awaitable[None]]] = {}
+    exec(compile(program, str(README), "exec"), names)
+    await names["main"]()
+    assert capsys.readouterr().out == "(384, 640, 3) (1.0, 0.0, 1.0, 0.0)\n"
