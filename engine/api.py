@@ -223,7 +223,9 @@ class Timings(Message, frozen=True):
 
 
 class ChunkDone(Message, frozen=True):
-    """Committed. `digest` identifies its latents for replay; `late_us`: by how much its first frame comes late."""
+    """Committed. `digest` identifies its latents for replay ('': its pictures were lost, and with them what tells it);
+    `late_us`: by how much its first frame comes late.
+    """
 
     session: str
     chunk: int

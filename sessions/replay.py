@@ -163,7 +163,7 @@ class _Player:
             for recorded in epoch.chunks:
                 digest = await self._chunk(recorded)
                 chunks += 1
-                if digest != recorded.digest:
+                if recorded.digest and digest != recorded.digest:
                     mismatches.append(Mismatch(epoch.epoch, recorded.chunk, recorded.digest, digest))
         await self._last_frames()
         return Replayed(chunks, tuple(mismatches))
@@ -172,8 +172,10 @@ class _Player:
         for share in recorded.conditions.prompts:
             if share.key not in self._encoded:
                 await self._encode(share.key)
-        while self._due != recorded.chunk:
+        while self._due is None:
             await self._event()
+        if self._due != recorded.chunk:
+            raise ReplayError(f"the journal goes on with chunk {recorded.chunk}, the world with {self._due}")
         self._due = None
         begin = api.Begin(session=self._session, chunk=recorded.chunk, conditions=recorded.conditions)
         self._door.post(begin)

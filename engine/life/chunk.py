@@ -50,6 +50,9 @@ class Chunk:
     def device_seconds(self) -> float:
         return self.step_seconds + self.decode_seconds
 
+    def done(self, session: str, digest: str, late_us: int) -> api.ChunkDone:
+        return api.ChunkDone(session, self.number, self.conditions.epoch, digest, late_us, self.timings())
+
     def timings(self) -> api.Timings:
         """Of the chunk alone: a frame adds its own encode time."""
         return api.Timings(

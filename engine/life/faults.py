@@ -1,12 +1,14 @@
-"""What went wrong with a chunk, in a word for programs and a sentence for people. Pure."""
+"""What went wrong with a chunk: a word for programs, a sentence for people, a traceback in the log if unexpected."""
+
+import logging
 
 from ..caches.pools import UnknownFeature
 from ..drive import BadFrames
 
-STEP_FAILED = "step_failed"
+log = logging.getLogger(__name__)
 
 
-def described(problem: Exception) -> tuple[str, str]:
+def described(problem: Exception, chunk: int, session: str) -> tuple[str, str]:
     """Code and detail of a fault."""
     match problem:
         case BadFrames():
@@ -14,4 +16,5 @@ def described(problem: Exception) -> tuple[str, str]:
         case UnknownFeature():
             return "unknown_prompt", f"no feature {problem.key}: encode the prompt again"
         case _:
-            return STEP_FAILED, f"{type(problem).__name__}: {problem}"
+            log.error("chunk %d of session %s failed", chunk, session, exc_info=problem)
+            return "step_failed", f"{type(problem).__name__}: {problem}"

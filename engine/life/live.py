@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import api
-from ..drive import Scope, Superseded, drive_chunk
+from ..drive import Scope, Superseded
 from ..served import ServedCard
 from ..shared import Shared
 from .ahead import Ahead, Pending
 from .checkpoint import Checkpoints
 from .chunk import Chunk
-from .faults import STEP_FAILED, described
+from .faults import described
 from .past import Past
 from .phase import Phase
 from .prompts import Prompts
@@ -47,19 +47,12 @@ class Live:
         self.steps, self.served = self.world.steps, served
         self._shared, self._events, self._released = shared, emit, released
         self._scope = Scope(shared.scope)
-        self.screen = Screen(
-            opening,
-            served,
-            shared,
-            self.steps,
-            self._emit,
-            lambda problem: self._fault("encode_failed", repr(problem), halt=True),
-        )
+        self.screen = Screen(opening, served, shared, self.steps, self._emit, self._unshown)
         self._prompts = Prompts(self.session, served, shared, self._scope, self._emit)
         self._checkpoints = Checkpoints(self.world, shared, self._scope, self._prompts)
         self._ticketing = Ticketing(self.world, shared, self.latency_class, lambda: self.screen.show.lead)
         self._sleep = Sleep(
-            opening, self.world, shared, self._scope, self._prompts, self._ticketing.execute, lambda: fits(self)
+            opening, self.world, shared, self._scope, self._prompts, self._ticketing.drive, lambda: fits(self)
         )
         self.phase, self._paused, self._epoch = Phase.PAUSED, False, 0
         self._chunk: Chunk | None = None
@@ -158,8 +151,7 @@ class Live:
         if command.restart:
             self.world.restart(command.epoch, command.seed, command.opening)
         if self._chunk is not None and self._chunk.conditions.epoch < self._epoch:
-            self._chunk.scope.cancel()
-            self._shared.dispatcher.withdraw()
+            self._cancel(self._chunk)
         if self.phase not in (Phase.RUNNING, Phase.ASLEEP):
             self.world.forget()
         if self.phase is Phase.WAITING:
@@ -217,18 +209,10 @@ class Live:
 
     async def _run(self, chunk: Chunk) -> None:
         """Drive one chunk; whatever happens to it ends here. Its events come after those of the chunk before."""
-        loaded, pending = self.served.loaded, self._pending
+        pending = self._pending
         ahead = Ahead(pending, chunk.generation, self._should_go_ahead, lambda carry: self._go_ahead(chunk, carry))
         try:
-            outcome = await drive_chunk(
-                loaded.loop,
-                self.world.ask(chunk.conditions, self._shared.features),
-                self.world.writes,
-                lambda plan, view: self._ticketing.execute(chunk, plan, view),
-                chunk.scope,
-                loaded.card.frame,
-                ahead,
-            )
+            outcome = await self._ticketing.drive(chunk, ahead)
         except Exception as problem:
             if not chunk.gone:
                 await pending.settled()
@@ -262,15 +246,14 @@ class Live:
         self._arm()
 
     def _failed(self, chunk: Chunk, problem: Exception) -> None:
-        if isinstance(problem, Superseded):
-            if not chunk.gone:  # else the session ends
-                self.served.counters.chunks_cancelled += 1
-                self._emit(api.ChunkCancelled(self.session, chunk.number, chunk.conditions.epoch))
-            return
-        code, detail = described(problem)
-        if code == STEP_FAILED:
-            log.error("chunk %d of session %s failed", chunk.number, self.session, exc_info=problem)
-        self._fault(code, detail, halt=chunk.gone)
+        """A chunk whose world has gone on is done all the same, though nobody sees it."""
+        if not isinstance(problem, Superseded):
+            if chunk.gone:
+                self._emit(chunk.done(self.session, "", 0))
+            self._fault(*described(problem, chunk.number, self.session), halt=chunk.gone)
+        elif not chunk.gone:  # else the session ends
+            self.served.counters.chunks_cancelled += 1
+            self._emit(api.ChunkCancelled(self.session, chunk.number, chunk.conditions.epoch))
 
     async def _fall_asleep(self) -> None:
         await self._pending.settled()
@@ -290,6 +273,9 @@ class Live:
         except Exception as problem:
             log.exception("session %s cannot be made again", self.session)
             self._fault("lost", f"{type(problem).__name__}: {problem}", halt=True)
+            if self.phase is Phase.ASLEEP:  # and stays it, until somebody tries again
+                self._task = None
+                return
         else:
             self.screen.go_on(past, self.world, self._epoch)
         await self._over()
@@ -311,7 +297,16 @@ class Live:
         fatal = halt or self._faults >= FAULTS_IN_A_ROW
         if fatal:
             self._pause()
+            if halt and self._chunk is not None:
+                self._cancel(self._chunk)
         self._emit(api.Fault(self.session, code, detail, fatal))
+
+    def _unshown(self, problem: BaseException) -> None:
+        self._fault("encode_failed", repr(problem), halt=True)
+
+    def _cancel(self, chunk: Chunk) -> None:
+        chunk.scope.cancel()
+        self._shared.dispatcher.withdraw()
 
     async def _release(self) -> None:
         await self._pending.settled()

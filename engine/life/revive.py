@@ -6,11 +6,10 @@ The conditions of every chunk are known, so the world that comes out is the one 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ...models.contract.cache import CacheView
-from ...models.contract.loop import WorkPlan
+from ...models.contract.loop import Outcome
 from .. import api
 from ..caches import snapshot
-from ..drive import Scope, drive_chunk
+from ..drive import Scope
 from ..shared import Shared
 from .checkpoint import bring_back
 from .chunk import Chunk
@@ -18,7 +17,7 @@ from .past import Past
 from .prompts import Prompts
 from .world import World
 
-ExecuteChunk = Callable[[Chunk, WorkPlan[Any], CacheView | None], Awaitable[Any]]
+DriveChunk = Callable[[Chunk], Awaitable[Outcome[Any]]]
 
 
 class PastLost(RuntimeError):
@@ -26,7 +25,7 @@ class PastLost(RuntimeError):
 
 
 async def revive(
-    world: World, past: Past, kept: bytes | None, shared: Shared, scope: Scope, prompts: Prompts, execute: ExecuteChunk
+    world: World, past: Past, kept: bytes | None, shared: Shared, scope: Scope, prompts: Prompts, drive: DriveChunk
 ) -> None:
     """Make a fresh world the one that `past` describes. Raises `PastLost` and what a step or a snapshot raises."""
     for text in past.texts:
@@ -38,7 +37,7 @@ async def revive(
             case api.Supersede() if step.epoch > world.epoch:
                 world.begin_anew(step.epoch, step.seed, step.opening)
             case api.Begin() if step.chunk == world.number:
-                await _again(world, step, shared, scope, execute)
+                await _again(world, step, shared, scope, drive)
             case api.Begin() if step.chunk > world.number:
                 raise PastLost(f"the past goes on at chunk {step.chunk}, the checkpoint ends before {world.number}")
             case _:
@@ -47,16 +46,7 @@ async def revive(
         raise PastLost(f"chunk {past.number} should be next, the past leads to {world.number}")
 
 
-async def _again(world: World, step: api.Begin, shared: Shared, scope: Scope, execute: ExecuteChunk) -> None:
+async def _again(world: World, step: api.Begin, shared: Shared, scope: Scope, drive: DriveChunk) -> None:
     """Urgent: people look at a still picture."""
-    now, loaded = shared.clock.now(), world.served.loaded
-    chunk = Chunk(world.number, step.conditions, Scope(scope), now, now, now, now)
-    outcome = await drive_chunk(
-        loaded.loop,
-        world.ask(step.conditions, shared.features),
-        world.writes,
-        lambda plan, view: execute(chunk, plan, view),
-        chunk.scope,
-        loaded.card.frame,
-    )
-    world.advanced(outcome)
+    now = shared.clock.now()
+    world.advanced(await drive(Chunk(world.number, step.conditions, Scope(scope), now, now, now, now)))

@@ -88,10 +88,10 @@ class Screen:
         counters.chunks_done += 1
         counters.chunks_late += late_us > served.absorbed_us
         self._margin.finished(missed > 0)
-        served.allowance.finished(missed, chunk.waited)
-        number, made = chunk.number, chunk.conditions.epoch
-        self._emit(api.ChunkDone(self._session, number, made, outcome.digest, late_us, chunk.timings()))
-        if made < epoch:
+        if not self._ahead:  # others are made ahead of their time: what they wait teaches nothing
+            served.allowance.finished(missed, chunk.waited)
+        self._emit(chunk.done(self._session, outcome.digest, late_us))
+        if chunk.conditions.epoch < epoch:
             self.playout.pending = False
             self.show.skip(len(outcome.frames))
             return

@@ -10,12 +10,13 @@ import logging
 from collections.abc import Callable
 
 from .. import api
+from ..caches.store import SnapshotFolder
 from ..drive import Scope, Superseded
 from ..shared import Shared
 from .checkpoint import capture
 from .past import Past
 from .prompts import Prompts
-from .revive import ExecuteChunk, revive
+from .revive import DriveChunk, revive
 from .world import World
 
 log = logging.getLogger(__name__)
@@ -33,11 +34,11 @@ class Sleep:
         shared: Shared,
         scope: Scope,
         prompts: Prompts,
-        execute: ExecuteChunk,
+        drive: DriveChunk,
         fits: Callable[[], bool],
     ) -> None:
         self._opening, self._world, self._shared = opening, world, shared
-        self._scope, self._prompts, self._execute, self._fits = scope, prompts, execute, fits
+        self._scope, self._prompts, self._drive, self._fits = scope, prompts, drive, fits
         self._past: Past | None = None
         self._kept: bytes | None = None
         self._retiring: asyncio.TimerHandle | None = None
@@ -80,10 +81,16 @@ class Sleep:
     def _retire(self) -> None:
         store = self._shared.store
         if store is not None:
-            asyncio.get_running_loop().run_in_executor(self._shared.encoders, store.retire, self._opening.session)
+            asyncio.get_running_loop().run_in_executor(self._shared.encoders, self._put_down, store)
+
+    def _put_down(self, store: SnapshotFolder) -> None:
+        try:
+            store.retire(self._opening.session)
+        except OSError:
+            log.exception("session %s stays in memory: it cannot be written to disk", self._opening.session)
 
     async def wake(self) -> Past:
-        """Wait for room, then be what was held. Raises `Superseded` and what `revive` raises."""
+        """Wait for room, then be what was held. Raises `Superseded` and what `revive` raises; then it sleeps on."""
         self.stir()
         past, kept, store = self._past, self._kept, self._shared.store
         assert past is not None, "the session sleeps"
@@ -96,6 +103,10 @@ class Sleep:
         if kept is None and store is not None:
             loop = asyncio.get_running_loop()
             kept = await loop.run_in_executor(self._shared.encoders, store.get, self._opening.session)
-        await revive(self._world, past, kept, self._shared, self._scope, self._prompts, self._execute)
+        try:
+            await revive(self._world, past, kept, self._shared, self._scope, self._prompts, self._drive)
+        except Exception:
+            self._world.unmade()
+            raise
         self._past = self._kept = None
         return past

@@ -1,14 +1,14 @@
-"""One session's way to the device: each step of a chunk becomes a ticket and a job. Knows no phases and no viewers."""
+"""One session's chunks on their way to the device: each step becomes a ticket and a job. Knows no phases, no viewers."""
 
 import logging
 from collections.abc import Callable
 from typing import Any
 
 from ...models.contract.cache import CacheView
-from ...models.contract.loop import WorkPlan
+from ...models.contract.loop import Outcome, WorkPlan
 from .. import api
 from ..device.dispatch import Job
-from ..drive import Superseded
+from ..drive import Ahead, Superseded, drive_chunk
 from ..scheduling.scheduler import Ticket
 from ..shared import Shared
 from .chunk import Chunk
@@ -25,7 +25,20 @@ class Ticketing:
     ) -> None:
         self._world, self._shared, self._latency_class, self._lead = world, shared, latency_class, lead
 
-    async def execute(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
+    async def drive(self, chunk: Chunk, ahead: Ahead | None = None) -> Outcome[Any]:
+        """Make one chunk of the world; `drive.drive_chunk` says what it raises."""
+        world, loaded = self._world, self._world.served.loaded
+        return await drive_chunk(
+            loaded.loop,
+            world.ask(chunk.conditions, self._shared.features),
+            world.writes,
+            lambda plan, view: self._execute(chunk, plan, view),
+            chunk.scope,
+            loaded.card.frame,
+            ahead,
+        )
+
+    async def _execute(self, chunk: Chunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         """The step's result. Raises what it raised, or `Superseded`.
 
         A world that has gone on cannot end its chunk any more: pictures that fail are made once again.

@@ -21,7 +21,7 @@ class World:
     """Takes a slot if there is one. Without it (asleep) the world is neither asked nor advanced."""
 
     def __init__(self, served: ServedCard, opening: api.Open) -> None:
-        self.served, self.session = served, opening.session
+        self.served, self.session, self._first = served, opening.session, opening
         self.slot = NO_SLOT
         self.writes: Writes = NoCache()
         if served.pool.taken < served.pool.slots:
@@ -38,6 +38,13 @@ class World:
         self.opening: api.Opening | None = None
         """What the first chunk starts from; forgotten once that is made."""
         self._restart: tuple[int, int, api.Opening | None] | None = None
+
+    def unmade(self) -> None:
+        """Give the slot back and be what it was before its first chunk: it could not be made again."""
+        self.leave_slot()
+        self.seed, self.branch, self.number, self.epoch = self._first.seed, self._first.branch, 0, 0
+        self.carry = self.picture = self.opening = None
+        self.generation += 1
 
     def ask(self, conditions: api.Conditions, features: FeatureCache) -> Ask[Any]:
         """Raises `pools.UnknownFeature`."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 TICKS = 90_000
 ABSORBED = 0.1
 """Lateness up to this part of a frame interval delays one frame and hardly the clock; beyond it the clock moves."""
-SHARED, ALONE = 0.9995, 0.995
+SHARED, ALONE = 0.9995, 0.999
 """What is left of an allowance after a punctual chunk."""
 CREEP = 0.25
 """Part of an absorbed lateness by which the clock moves all the same: sessions that always meet drift apart."""
@@ -60,7 +60,7 @@ class Allowance:
     """Seconds kept for the steps of others, learnt from chunks that were late because others stood before them.
 
     A late chunk adds what it waited or was late by, whichever is less, up to `most`. A punctual one that had to wait
-    takes little back, one that had the device to itself much: who is alone again is quick again. All sessions of a card
+    takes little back, one that had the device to itself more: who is alone again is quick again. All sessions of a card
     learn together.
     """
 

@@ -134,7 +134,7 @@ def test_a_session_can_be_closed_at_any_moment(gone: list[int]) -> None:
         run(scene(moment))
 
 
-def test_pictures_that_fail_once_are_made_again_and_twice_they_end_the_session(gone: list[int]) -> None:
+def test_pictures_that_fail_once_are_made_again_and_twice_they_are_lost_and_the_session_pauses(gone: list[int]) -> None:
     async def scene(failures: int) -> tuple[Person, int]:
         engine, device, person = await alone()
         await until(lambda: engine._lives["a"]._pending.chunk is not None)
@@ -147,7 +147,9 @@ def test_pictures_that_fail_once_are_made_again_and_twice_they_end_the_session(g
                 raise FloatingPointError("not finite")
 
         device.fail = fails
-        await asyncio.sleep(2)
+        await asyncio.sleep(1)
+        engine.post(api.Resume("a"))
+        await asyncio.sleep(1)
         counted = engine.capacity()[0].faults
         engine.post(api.Close("a"))
         await empty(engine, device)
@@ -159,6 +161,10 @@ def test_pictures_that_fail_once_are_made_again_and_twice_they_end_the_session(g
     person, counted = run(scene(2))
     assert [(fault.code, fault.fatal) for fault in person.faults] == [("step_failed", True)]
     assert counted == 2
+    chunks, lost = [done.chunk for _, done in person.done], [done.chunk for _, done in person.done if not done.digest]
+    assert chunks == list(range(len(chunks))) and len(chunks) > 20, "resumed, and no number is missing"
+    assert len(lost) == 1 and lost[0] not in {frame.chunk for _, frame in person.frames}
+    assert [cancelled.chunk for _, cancelled in person.cancelled] == [lost[0] + 1]
 
 
 def test_checkpoints_are_taken_though_the_world_is_always_ahead(gone: list[int], tmp_path: Path) -> None:

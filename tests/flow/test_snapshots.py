@@ -9,9 +9,11 @@ import pytest
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
 from worldroom.engine.caches.store import SnapshotFolder
+from worldroom.engine.device.worker import Batch
 from worldroom.engine.life.past import Past
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loaded import LoadedCard
+from worldroom.models.contract.loop import StepKind
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, steady, toy, until
 from worldroom.tests.virtual_time import run
 
@@ -20,7 +22,7 @@ class Worker:
     """An engine that keeps checkpoints in a folder."""
 
     def __init__(self, loaded: LoadedCard, folder: Path, chunks: int = 7, slots: int = 3) -> None:
-        (folder / "disk").mkdir(exist_ok=True)
+        (folder / "disk").mkdir(parents=True, exist_ok=True)
         self.store = SnapshotFolder(folder, folder / "disk")
         self.kept: list[tuple[str, int, int]] = []
         self.device = FakeDevice(steady(0.003))
@@ -208,6 +210,47 @@ def test_a_paused_world_sleeps_gives_its_slot_away_and_wakes_within_a_chunk(tmp_
         here.engine.check_integrity()
 
     run(scene())
+
+
+def test_a_sleeper_whose_cache_cannot_be_written_back_sleeps_on_until_somebody_tries_again(tmp_path: Path) -> None:
+    async def scene() -> None:
+        here = Worker(toy(), tmp_path, slots=1)
+        await here.engine.start()
+        person = Person(here.engine, "a", "a storm", steering)
+        await person.open(seed=5)
+        await until(lambda: len(person.done) >= 10)
+        here.engine.post(api.Pause("a"))
+        await asyncio.sleep(25)
+        slept = len(person.done)
+
+        def fails(batch: Batch) -> None:
+            if batch.kind is StepKind.CACHE_IO:
+                raise OSError("the device is gone")
+
+        here.device.fail = fails
+        here.engine.post(api.Resume("a"))
+        await asyncio.sleep(1)
+        assert [(fault.code, fault.fatal) for fault in person.faults] == [("lost", True)]
+        assert len(person.done) == slept and here.engine.capacity()[0].pool_bytes_used == 0
+        here.device.fail = lambda batch: None
+        here.engine.post(api.Resume("a"))
+        await until(lambda: len(person.done) >= slept + 10)
+        digests = person.digests()
+        await here.engine.close()
+        assert digests == await alone_in(tmp_path / "alone", len(digests))
+
+    run(scene())
+
+
+async def alone_in(folder: Path, count: int) -> list[str]:
+    """The first chunks of the same world, never put to sleep."""
+    there = Worker(toy(), folder, slots=1)
+    await there.engine.start()
+    person = Person(there.engine, "a", "a storm", steering)
+    await person.open(seed=5)
+    await until(lambda: len(person.done) >= count)
+    await there.engine.close()
+    return person.digests()[:count]
 
 
 def test_a_sleeper_can_be_closed_redirected_and_woken_in_any_order(tmp_path: Path) -> None:
