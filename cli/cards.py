@@ -5,20 +5,27 @@ from typing import Annotated
 
 import msgspec
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
+from ..models.contract.card import ComponentSpec
 from . import checkpoints
 from .errors import fail
-from .output import JsonFlag, print_object, report_table
+from .output import JsonFlag, print_object, report_table, short_bytes, short_count
 
 app = typer.Typer(help="List, show, pull and check the worlds this server knows.", no_args_is_help=True)
 app.command("pull")(checkpoints.pull)
 
 
 class CardRow(msgspec.Struct, frozen=True):
-    """One card as the command line shows it. Bytes are per session; parameters are over all components."""
+    """One card as the command line shows it; cache and session bytes are of one session.
+
+    `parameters`: of its networks, as `components` lists them. Tables and kept latents are no parameters; `weight_bytes`
+    holds all that its files hold.
+    """
 
     name: str
     version: str
@@ -62,18 +69,22 @@ def list_cards(as_json: JsonFlag = False) -> None:
     if as_json:
         print_object(CardList(rows))
         return
-    table = Table("card", "title", "parameters", "picture", "fps", "steps")
+    Console().print(_listed(rows))
+
+
+def _listed(rows: tuple[CardRow, ...]) -> Table:
+    """Readable at 80 columns: names are never cut; titles and all else are `cards show`'s."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("card", no_wrap=True, min_width=max(len(row.name) for row in rows))
+    for heading in ("parameters", "picture", "fps", "steps"):
+        table.add_column(heading, no_wrap=True, justify="right")
     for row in rows:
-        steps = ", ".join(map(str, row.steps_allowed))
-        table.add_row(
-            row.name,
-            row.title,
-            f"{row.parameters:,}",
-            row.frame,
-            str(row.fps),
-            f"{steps} (default {row.steps_default})",
-        )
-    Console().print(table)
+        steps = ", ".join(f"[{n}]" if n == row.steps_default else str(n) for n in row.steps_allowed)
+        size = short_count(row.parameters) if row.parameters else "–"
+        table.add_row(row.name, size, row.frame.split(" ")[0], str(row.fps), Text(steps))
+    table.caption = Text("steps: allowed by the recipe, [default]; all else: `worldroom cards show CARD`")
+    table.caption_justify = "left"
+    return table
 
 
 @app.command("show")
@@ -92,10 +103,7 @@ def show(name: Annotated[str, typer.Argument(help="Name of the card.")], as_json
     table.add_column(style="bold")
     table.add_column()
     for field in msgspec.structs.fields(row):
-        value = getattr(row, field.name)
-        table.add_row(
-            field.name.replace("_", " "), "\n".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        )
+        table.add_row(field.name.replace("_", " "), Text(_shown(field.name, getattr(row, field.name))))
     Console().print(table)
 
 
@@ -159,6 +167,25 @@ class CheckReport(msgspec.Struct, frozen=True):
     ok: bool
 
 
+def _shown(name: str, value: object) -> str:
+    match value:
+        case bool() | str():
+            return str(value)
+        case int():
+            return f"{value:,} ({short_bytes(value)})" if "bytes" in name else f"{value:,}"
+        case (int(), *_):
+            return ", ".join(map(str, value))
+        case tuple():
+            return "\n".join(map(str, value))
+        case _:
+            raise TypeError(f"no way to show {name} = {value!r}")
+
+
+def _component(part: ComponentSpec) -> str:
+    size = f"{part.parameters:,} parameters, " if part.parameters else ""
+    return f"{part.name}: {part.role}, {size}{part.licence}"
+
+
 def _row(name: str, counted: bool = False) -> CardRow:
     """`counted`: also what may have to be run to be counted."""
     from ..models import catalog
@@ -175,7 +202,7 @@ def _row(name: str, counted: bool = False) -> CardRow:
         version=card.version,
         title=card.title,
         family=card.family,
-        parameters=sum(p.parameters for p in (account.parts if account else card.components)),
+        parameters=sum(part.parameters for part in card.components),
         cache_bytes_per_session=cache,
         frame=f"{frame.width}x{frame.height} shown at {frame.width * frame.scale}x{frame.height * frame.scale}",
         fps=frame.fps,
@@ -190,9 +217,7 @@ def _row(name: str, counted: bool = False) -> CardRow:
         parents=recipe.parents,
         exact=card.parity.exact,
         controls=tuple(f"{control.name}: {' '.join(control.keys)}" for control in card.controls),
-        components=tuple(
-            f"{part.name}: {part.role}, {part.parameters:,} parameters, {part.licence}" for part in card.components
-        ),
+        components=tuple(_component(part) for part in card.components),
         loops=tuple(f"{loop.name}: {' '.join(loop.steps)}" for loop in card.loops),
         program=tuple(f"{stage.name}: {stage.where}" for stage in card.program.stages),
         licence="; ".join(dict.fromkeys(part.licence for part in card.components)),

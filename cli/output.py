@@ -25,6 +25,24 @@ def report_table(title: str, report: msgspec.Struct) -> None:
     Console().print(table)
 
 
+def short_count(number: int) -> str:
+    """Three digits and k, M or G (thousands): 3_565_862 is '3.57 M'."""
+    return _short(number, 1000, ("", "k", "M", "G", "T"))
+
+
+def short_bytes(number: int) -> str:
+    """Three digits and KiB, MiB or GiB: 61_931_520 is '59.1 MiB'."""
+    return _short(number, 1024, ("B", "KiB", "MiB", "GiB", "TiB"))
+
+
+def _short(number: int, step: int, units: tuple[str, ...]) -> str:
+    value, unit = float(number), 0
+    while round(value) >= min(step, 1000) and unit + 1 < len(units):
+        value, unit = value / step, unit + 1
+    digits = 0 if unit == 0 or value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{value:.{digits}f} {units[unit]}".strip()
+
+
 def _rows(prefix: str, value: object) -> list[tuple[str, str]]:
     if isinstance(value, dict):
         return [row for key, inner in value.items() for row in _rows(f"{prefix}.{key}" if prefix else str(key), inner)]

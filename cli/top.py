@@ -1,17 +1,22 @@
-"""`worldroom top`: what a server does now, as a live table over HTTP. Ctrl-C ends it."""
+"""`worldroom top`: what a server does now, as live tables or JSON over HTTP. Ctrl-C ends it."""
 
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Annotated
 
 import httpx
 import msgspec
 import typer
-from rich.console import Group
+from rich import box
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 
 from ..engine.api import Capacity, SessionInfo
+from ..engine.life.phase import Phase
 from .errors import fail
+from .output import short_bytes
 
 
 class Now(msgspec.Struct, frozen=True):
@@ -22,19 +27,46 @@ class Now(msgspec.Struct, frozen=True):
     sessions: tuple[SessionInfo, ...]
 
 
+class SessionNow(msgspec.Struct, frozen=True):
+    """`fps`: frames a second between the last two looks."""
+
+    fps: float
+    info: SessionInfo
+
+
+class TopReport(msgspec.Struct, frozen=True):
+    """What one refresh shows."""
+
+    cards: tuple[Capacity, ...]
+    sessions: tuple[SessionNow, ...]
+
+
 def top(
     url: Annotated[str, typer.Argument(help="The server's address.")] = "http://127.0.0.1:8080",
     every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Two looks, one table, and out.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Instead of tables one JSON object a line and refresh; with --once: one.")
+    ] = False,
 ) -> None:
-    """Sessions, classes, frame rates, lateness, price against measured, pools and the queue."""
+    """Sessions, classes, frame rates, lateness, price against measured, cache and the queue.
+
+    A session that sleeps (paused, or its people are away) is listed apart: it holds no place.
+    """
     try:
-        with httpx.Client(base_url=url, timeout=5.0) as client, Live(screen=not once) as live:
+        with (
+            httpx.Client(base_url=url, timeout=5.0) as client,
+            Live(screen=not once, auto_refresh=False) if not as_json else nullcontext() as live,
+        ):
             before = look(client)
             while True:
                 time.sleep(every)
                 now = look(client)
-                live.update(table(before, now), refresh=True)
+                shown = report(before, now)
+                if live is None:
+                    print(msgspec.json.encode(shown).decode(), flush=True)
+                else:
+                    live.update(table(shown), refresh=True)
                 before = now
                 if once:
                     return
@@ -56,53 +88,89 @@ def look(client: httpx.Client) -> Now:
     )
 
 
-def table(before: Now, now: Now) -> Group:
+def report(before: Now, now: Now) -> TopReport:
     """Frame rates come from the frames between the two looks."""
-    cards = Table(title="cards", title_justify="left")
-    for column in (
-        "card",
-        "device",
-        "sessions",
-        "share",
-        "pool bytes",
-        "queue",
-        "waiting",
-        "chunks",
-        "late",
-        "dropped",
-        "faults",
-    ):
-        cards.add_column(column)
-    for entry in now.capacity:
-        cards.add_row(
-            entry.card,
-            entry.device,
-            f"{entry.sessions} of {entry.sessions_max}",
-            f"{entry.share_used:.0%} of {entry.share_max:.0%}",
-            f"{entry.pool_bytes_used} of {entry.pool_bytes}",
-            str(entry.queue_depth),
-            str(entry.waiting),
-            str(entry.chunks_done),
-            str(entry.chunks_late),
-            str(entry.frames_dropped),
-            str(entry.faults),
-        )
-    sessions = Table(title="sessions", title_justify="left")
-    for column in ("session", "card", "class", "phase", "fps", "chunks", "late", "last late", "price", "measured"):
-        sessions.add_column(column)
     frames = {entry.session: entry.frames for entry in before.sessions}
-    for info in now.sessions:
-        fps = (info.frames - frames.get(info.session, info.frames)) / max(1e-6, now.at - before.at)
-        sessions.add_row(
+    seconds = max(1e-6, now.at - before.at)
+    return TopReport(
+        now.capacity,
+        tuple(
+            SessionNow(round((info.frames - frames.get(info.session, info.frames)) / seconds, 2), info)
+            for info in now.sessions
+        ),
+    )
+
+
+def table(shown: TopReport) -> Group:
+    """Readable at 80 columns; names are never cut."""
+    asleep = [entry.info for entry in shown.sessions if entry.info.phase == Phase.ASLEEP]
+    awake = [entry for entry in shown.sessions if entry.info.phase != Phase.ASLEEP]
+    parts: list[RenderableType] = [_cards(shown.cards), _awake(awake)]
+    if asleep:
+        parts.append(_asleep(asleep))
+    return Group(*parts)
+
+
+def _cards(cards: tuple[Capacity, ...]) -> Table:
+    """One column per card and device, one line per figure."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="cards", title_justify="left")
+    grid.add_column("")
+    for entry in cards:
+        grid.add_column(f"{entry.card}\n{entry.device}", overflow="fold", justify="right")
+    rows: tuple[tuple[str, Callable[[Capacity], str]], ...] = (
+        ("sessions awake", lambda e: f"{e.sessions - e.asleep} of {e.sessions_max}"),
+        ("asleep", lambda e: str(e.asleep)),
+        ("in line", lambda e: str(e.waiting)),
+        ("device time", lambda e: f"{e.share_used:.0%} of {e.share_max:.0%}"),
+        ("cache", lambda e: f"{short_bytes(e.pool_bytes_used)} of {short_bytes(e.pool_bytes)}"),
+        ("steps queued", lambda e: str(e.queue_depth)),
+        ("chunks late", lambda e: f"{e.chunks_late} of {e.chunks_done}"),
+        ("frames dropped", lambda e: str(e.frames_dropped)),
+        ("faults", lambda e: str(e.faults)),
+    )
+    for name, figure in rows:
+        grid.add_row(name, *map(figure, cards))
+    return grid
+
+
+def _awake(sessions: list[SessionNow]) -> Table:
+    made = _sessions("sessions", ("class", "phase"), ("fps", "chunks", "late", "late by", "price", "measured"))
+    for entry in sessions:
+        info = entry.info
+        made.add_row(
             info.session,
-            info.card,
             info.latency_class,
             info.phase,
-            f"{fps:.1f}",
+            f"{entry.fps:.1f}",
             str(info.chunks),
             str(info.late),
-            f"{info.late_us / 1000:.1f} ms",
-            f"{info.price_us / 1000:.1f} ms",
-            f"{info.measured_us / 1000:.1f} ms",
+            _time(info.late_us),
+            _time(info.price_us),
+            _time(info.measured_us),
         )
-    return Group(cards, sessions)
+    made.caption = (
+        "price: device time a chunk is counted at, 95th percentile of the last 32\nmeasured, late by: of the last chunk"
+    )
+    made.caption_justify = "left"
+    return made
+
+
+def _asleep(sessions: list[SessionInfo]) -> Table:
+    made = _sessions("asleep: paused or left, they hold no place", ("class",), ("chunks", "late"))
+    for info in sessions:
+        made.add_row(info.session, info.latency_class, str(info.chunks), str(info.late))
+    return made
+
+
+def _sessions(title: str, words: tuple[str, ...], figures: tuple[str, ...]) -> Table:
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0), title=title, title_justify="left")
+    made.add_column("session", overflow="fold", min_width=16)
+    for heading in words:
+        made.add_column(heading, no_wrap=True)
+    for heading in figures:
+        made.add_column(heading, no_wrap=True, justify="right")
+    return made
+
+
+def _time(us: int) -> str:
+    return f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1e6:.2f} s"

@@ -251,4 +251,5 @@ class Engine:
             inspections=self._upkeep.inspection.rounds,
             feature_bytes_used=self._features.bytes_used,
             features_evicted=self._features.evicted,
+            asleep=sum(live.asleep for live in mine),
         )

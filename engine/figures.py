@@ -6,7 +6,8 @@ from .message import LatencyClass, Message
 class Capacity(Message, frozen=True):
     """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1.
 
-    `waiting`: who stands in the device's line. `degraded`: sessions that were let in with fewer steps than the default.
+    `sessions`: all that were let in, `asleep` of them without a slot. `waiting`: who stands in the device's line.
+    `degraded`: sessions that were let in with fewer steps than the default.
     `inspections`: rounds through all pools that found them sound. `feature*`: prompt embeddings kept, of all cards.
     """
 
@@ -32,6 +33,7 @@ class Capacity(Message, frozen=True):
     inspections: int = 0
     feature_bytes_used: int = 0
     features_evicted: int = 0
+    asleep: int = 0
 
 
 class Step(Message, frozen=True):

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One component: its parameters and how often its weights are read per chunk is its caller's affair."""
+    """One component: its parameters, and whatever else its files hold that must be resident (tables, ranges).
+
+    How often its weights are read per chunk is its caller's affair.
+    """
 
     name: str
     parameters: int

@@ -1,26 +1,52 @@
-"""Bytes and FLOPs of the drive card, counted on the networks themselves: two chunks are made and every operation seen.
+"""Bytes and FLOPs of the drive card, counted on the networks themselves: two chunks are made and every product seen.
 
-Nothing is written down here, so other networks of other sizes are counted as they are. A multiply and an add are two
-FLOPs; matrix products, convolutions and attention count, additions and norms do not.
+No size is written down here, so other networks of other sizes are counted as they are. A multiply and an add are two
+FLOPs; matrix products, convolutions and attention count, additions and norms do not. oneDNN's two operations, which
+served layers name themselves, are unknown to torch's counter and told to it.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from safetensors import safe_open
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from ...kernels.parts import ONEDNN
 from ..contract.account import Account, Part, StepCost
 from ..contract.loaded import LoadedCard
 from ..parity.session import ChunkInput, Session
 from ..shared import serial
 from .card import WEIGHTS
 from .load import load_drive
+
+Shape = Sequence[int]
+
+
+def _linear_flop(x: Shape, weight_NK: Shape, *_rest: object, **_made: object) -> int:
+    """Lines of x [..., K] by weights [N, K]."""
+    return 2 * math.prod(x) * weight_NK[0]
+
+
+def _convolution_flop(_x: Shape, weight_OIHW: Shape, *_rest: object, out_shape: Shape) -> int:
+    """Every number of the result [N, O, H, W] is a product with one whole kernel."""
+    return 2 * math.prod(out_shape) * math.prod(weight_OIHW[1:])
+
+
+def _onednn() -> dict[Any, Any]:
+    """FLOPs of what kernels/invariant_matmul.py and autoencoder.py call where torch has oneDNN, by operation."""
+    if not ONEDNN:
+        return {}
+    return {
+        torch.ops.mkldnn._linear_pointwise: _linear_flop,
+        torch.ops.aten.mkldnn_convolution: _convolution_flop,
+    }
 
 
 class _Widest(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -50,7 +76,7 @@ def account() -> Account:
     while not session.finished:
         session.begin()
         while (plan := session.plan) is not None:
-            view, counter = session.view(), FlopCounterMode(display=False)
+            view, counter = session.view(), FlopCounterMode(display=False, custom_mapping=_onednn())
             with counter, widest:
                 (result,) = loaded.runtime.execute(plan.kind, [plan.row], [view])
             if session.outcomes:
@@ -69,7 +95,8 @@ def account() -> Account:
 
 
 def _parts(loaded: LoadedCard) -> tuple[Part, ...]:
-    """Floating numbers in the float32 they are served in, integers as they lie in the files."""
+    """All that lies in a file, tables and ranges too; floating numbers in the float32 they are served in, integers as
+    they lie in the files."""
     counted = []
     for component in loaded.card.components:
         with safe_open(WEIGHTS / component.file, framework="pt") as file:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
 from typer.testing import CliRunner
 from worldroom.cli.main import app
+from worldroom.cli.output import short_bytes, short_count
 from worldroom.models import catalog
+from worldroom.models.drive.account import account as drive_account
+from worldroom.models.drive.camera import VIEW
 from worldroom.models.drive.card import WEIGHTS
 from worldroom.models.matrix_game.card import matrix_game_card, tiny
 from worldroom.models.matrix_game.load import drawn, load
@@ -116,7 +118,71 @@ def test_drive_is_counted_on_its_own_networks() -> None:
     assert code == 0
     assert 0.9 * files < row["weight_bytes"] < 2.5 * files, "16-bit files, 32-bit or 16-bit in memory"
     assert row["session_bytes"] > row["cache_bytes_per_session"] > 0
-    with safe_open(WEIGHTS / "transformer.safetensors", framework="pt") as file:
-        matrices = [file.get_slice(key).get_shape() for key in file.keys()]  # noqa: SIM118
-    once = sum(2 * shape[0] * shape[1] for shape in matrices if len(shape) == 2)
-    assert row["flop_per_chunk"] > once, "every matrix multiplies at least one token"
+    passes = {step.name: (step.flop, step.passes) for step in drive_account().steps}
+    assert passes.keys() == {"commit_denoise", "decode"}, "one fused pass and one decode a chunk"
+    assert row["flop_per_chunk"] == sum(flop * count for flop, count in passes.values())
+    assert passes["commit_denoise"] == (pytest.approx(_painted() + _remembered(), rel=0.01), 1)
+    assert passes["decode"] == (_decoded(), 1)
+
+
+def _painted() -> int:
+    """FLOPs of a denoise pass: 43 tokens of width 160, 40 of them of the picture, 13 past keys; without `camera`."""
+    square, view = 160 * 160, VIEW
+    spatial = 43 * 12 * square + 2 * 43 * 43 * 160
+    temporal = 43 * 4 * square + 2 * 43 * 13 * 160
+    edges = 43 * 96 * 160 + 40 * view * 160 + 40 * 160 * 32 + 40 * 96 * 32
+    return 2 * (4 * spatial + 3 * temporal + edges + _conditioned() + 2 * square + _recalled())
+
+
+def _remembered() -> int:
+    """FLOPs of a commit pass: one spatial block, and keys and values for the three temporal ones."""
+    square = 160 * 160
+    return 2 * (43 * 12 * square + 2 * 43 * 43 * 160 + 3 * 43 * 2 * square + 43 * 96 * 160 + _conditioned())
+
+
+def _conditioned() -> int:
+    """Products of one line: noise level, four keys, look, innovations, their mixing, six modulations."""
+    return 160 * (64 + 160 + 4 + 12 + 5 + 160 + 6 * 160)
+
+
+def _recalled() -> int:
+    return 384 * (96 + 4 + 5 + 384 + 384 + 96)
+
+
+def _decoded() -> int:
+    """FLOPs of the decoder's eight convolutions, on 10x16, 20x32 and 40x64 positions."""
+    coarse = 9 * 8 * 128 + 2 * 9 * 128 * 128 + 128 * 256
+    fine = 2 * 9 * 64 * 64 + 64 * 128
+    return 2 * (160 * coarse + 640 * fine + 2560 * 9 * 32 * 12)
+
+
+def test_list_and_show_count_parameters_alike() -> None:
+    listed = json.loads(run("cards", "list", "--json")[1])["cards"]
+    assert next(row["parameters"] for row in listed if row["name"] == "drive") == 2_810_450 + 755_412
+    row = json.loads(run("cards", "show", "drive", "--json")[1])
+    assert row["parameters"] == 2_810_450 + 755_412
+    assert row["components"][1:3] == [
+        "autoencoder: pictures and latents, 755,412 parameters, Apache-2.0",
+        "text: free text to a look, Apache-2.0",
+    ]
+
+
+def test_at_80_columns_no_name_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out = run("cards", "list")
+    lines = out.splitlines()
+    assert code == 0 and max(map(len, lines)) <= 80 and "…" not in out
+    assert {line.split()[0] for line in lines if line.strip()} >= set(catalog.names())
+    (drive,) = (line.split() for line in lines if line.split()[:1] == ["drive"])
+    assert drive == ["drive", "3.57", "M", "128x80", "24", "[1],", "2,", "3,", "4"]
+
+
+def test_numbers_for_people() -> None:
+    assert [short_count(n) for n in (0, 999, 3_565_862, 20_096_294_451)] == ["0", "999", "3.57 M", "20.1 G"]
+    assert [short_bytes(n) for n in (64, 999, 1_981_440, 7_925_760, 5 * 2**30)] == [
+        "64 B",
+        "999 B",
+        "1.89 MiB",
+        "7.56 MiB",
+        "5.00 GiB",
+    ]

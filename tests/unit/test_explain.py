@@ -1,8 +1,10 @@
 """What a server tells about itself: a bounded ring of steps, a trace that Perfetto reads, a table for a terminal."""
 
+import io
+
 import msgspec
 from rich.console import Console
-from worldroom.cli.top import Now, table
+from worldroom.cli.top import Now, TopReport, report, table
 from worldroom.engine.api import Capacity, LatencyClass, SessionInfo, Step
 from worldroom.engine.device.trail import Trail
 from worldroom.rtc.trace import chrome_trace
@@ -31,14 +33,49 @@ def test_a_trace_has_one_row_per_device_and_session() -> None:
     assert mine == ["waits", "denoise", "waits", "denoise"]
 
 
-def test_the_table_shows_rates_and_prices() -> None:
-    capacity = Capacity("toy", "cpu", 1, 4, 0.2, 0.9, 8000, 64, 256, 64, 2, 100, 3, 0, 0)
-    info = SessionInfo("room-1", "toy", LatencyClass.INTERACTIVE, "waiting", 100, 100, 3, 1500, 8000, 7000, 10)
-    before = Now(0.0, (capacity,), (info,))
-    now = Now(2.0, (capacity,), (msgspec.structs.replace(info, frames=148),))
-    console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(table(before, now))
-    text = console.export_text()
-    assert "24.0" in text
-    assert "8.0 ms" in text
-    assert "20% of 90%" in text
+CAPACITY = Capacity(
+    "matrix-game-2-temple-run", "cpu", 2, 1, 0.2, 0.9, 8000, 64, 61_931_520, 7_925_760, 2, 100, 3, 0, 0, asleep=1
+)
+AWAKE = SessionInfo(
+    "00f1e2d3c4b5a697", "toy", LatencyClass.INTERACTIVE, "waiting", 100, 123456, 3, 1500, 8000, 7000, 10
+)
+SLEEPER = SessionInfo("ffeeddccbbaa9988", "toy", LatencyClass.INTERACTIVE, "asleep", 50, 50, 0, 0, 8000, 7000, 10)
+
+
+def looked() -> TopReport:
+    before = Now(0.0, (CAPACITY,), (AWAKE, SLEEPER))
+    return report(before, Now(2.0, (CAPACITY,), (msgspec.structs.replace(AWAKE, frames=148), SLEEPER)))
+
+
+def text_of(shown: TopReport, width: int) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(table(shown))
+    return console.export_text()
+
+
+def test_the_tables_fit_80_columns_with_whole_names_and_units() -> None:
+    text = text_of(looked(), 80)
+    assert "…" not in text and max(map(len, text.splitlines())) <= 80
+    lines = {tuple(line.split()) for line in text.splitlines()}
+    awake = "00f1e2d3c4b5a697 interactive waiting 24.0 123456 3 1.5 ms 8.0 ms 7.0 ms"
+    assert tuple(awake.split()) in lines
+    assert ("matrix-game-2-temple-run",) in lines
+    for line in ("cache 7.56 MiB of 59.1 MiB", "device time 20% of 90%", "chunks late 3 of 100"):
+        assert tuple(line.split()) in lines
+
+
+def test_who_sleeps_is_shown_apart() -> None:
+    text = text_of(looked(), 80)
+    assert "sessions awake" in text and "1 of 1" in text and "2 of 1" not in text
+    above, below = text.split("asleep: paused or left")
+    assert "ffeeddccbbaa9988" in below and "ffeeddccbbaa9988" not in above
+    assert "95th percentile of the last 32" in above
+
+
+def test_a_refresh_as_json_is_one_object() -> None:
+    made = msgspec.json.decode(msgspec.json.encode(looked()))
+    assert [(entry["fps"], entry["info"]["phase"]) for entry in made["sessions"]] == [
+        (24.0, "waiting"),
+        (0.0, "asleep"),
+    ]
+    assert (made["cards"][0]["sessions"], made["cards"][0]["asleep"]) == (2, 1)
