@@ -1,10 +1,11 @@
-"""Printing: one JSON object with stable keys, or a rich table of the same struct."""
+"""Printing: one JSON object with stable keys, or a rich table of the same struct; a line of progress; short numbers."""
 
 from typing import Annotated
 
 import msgspec
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -23,6 +24,13 @@ def report_table(title: str, report: msgspec.Struct) -> None:
     for name, value in _rows("", msgspec.to_builtins(report)):
         table.add_row(name, value)
     Console().print(table)
+
+
+def progress(unit: str) -> Progress:
+    """A line on stderr with bar, count and time left, gone when it is done; nothing where nobody watches."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+    return Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal)
 
 
 def short_count(number: int) -> str:

@@ -23,6 +23,7 @@ from ..sessions.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
 from ..sessions.streams import StreamError, Streams
 from .assemble import JOURNAL_KEEP_S
 from .errors import did_you_mean
+from .output import progress
 
 SHOWN_MOST = 20
 
@@ -89,17 +90,21 @@ async def play(
     engine = RemoteEngine(_serving(script, checkpoint, toy_chunk), SystemClock())
     movie = None if out is None else Recorder(out, catalog.card(script.opened.card).frame.fps)
 
-    def keep(frame: api.Frame) -> None:
-        if movie is not None:
-            movie.frame(frame.pts, frame.data, frame.key)
+    with progress("chunks") as bar:
+        task = bar.add_task("replaying", total=sum(len(epoch.chunks) for epoch in script.epochs))
 
-    try:
-        await engine.start()
-        result = await again.replay(engine, script, f"replay-{secrets.token_hex(4)}", keep)
-    finally:
-        await engine.close()
-        if movie is not None:
-            movie.close()
+        def keep(frame: api.Frame) -> None:
+            bar.update(task, completed=chunks_until(script, frame))
+            if movie is not None:
+                movie.frame(frame.pts, frame.data, frame.key)
+
+        try:
+            await engine.start()
+            result = await again.replay(engine, script, f"replay-{secrets.token_hex(4)}", keep)
+        finally:
+            await engine.close()
+            if movie is not None:
+                movie.close()
     first = next(iter(result.mismatches), None)
     return ReplayReport(
         session=session,
@@ -112,6 +117,11 @@ async def play(
         frames=movie.frames if movie is not None else 0,
         movie=str(out) if out is not None else None,
     )
+
+
+def chunks_until(script: again.Script, frame: api.Frame) -> int:
+    """How many chunks of a script are played when that frame is shown: all of earlier epochs, its own with it."""
+    return sum(len(epoch.chunks) for epoch in script.epochs if epoch.epoch < frame.epoch) + frame.chunk + 1
 
 
 def _serving(script: again.Script, checkpoint: Path | None, toy_chunk: int) -> Serving:
