@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 from rich.console import Console
 
 from ..clock import SystemClock
+from ..engine.api import Capacity
 from ..engine.process.remote import RemoteEngine, WorkerFailed
 from ..engine.process.serving import Serving
 from ..engine.process.workers import Workers
@@ -112,12 +113,16 @@ async def _warm_up(engine: Workers, server: EdgeServer, listener: socket.socket,
         raise
     host, port = listener.getsockname()[:2]
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
-    capacity = engine.capacity()[0]
-    console.print(
-        f"[bold]{engine.cards()[0].title}[/bold]: {capacity.sessions_max} sessions fit, "
-        f"{capacity.price_us / 1000:.1f} ms a chunk, {capacity.device}"
-    )
+    console.print(f"[bold]{engine.cards()[0].title}[/bold]: {fitting(engine.capacity())}")
     console.print(f"Open [bold cyan]http://{shown}:{port}/[/bold cyan] and drive. Ctrl-C stops the server.")
+
+
+def fitting(devices: Sequence[Capacity]) -> str:
+    """How many sessions fit on all devices, and what happens to more; one entry per device."""
+    count, (first, *_) = sum(device.sessions_max for device in devices), devices
+    fit = "1 session fits" if count == 1 else f"{count} sessions fit"
+    where = first.device if len(devices) == 1 else f"{len(devices)} devices"
+    return f"{fit} ({first.price_us / 1000:.1f} ms a chunk, {where}); further rooms wait in line."
 
 
 def _choice(spec: ServeSpec) -> RuntimeChoice | None:

@@ -97,7 +97,11 @@ class Edge:
                 return seat
             viewer.seated(seat)
             return Answer(await viewer.connection.answer(), seat.token, seat.participant)
-        except BaseException:
+        except asyncio.CancelledError:
+            viewer.leave("went away before the answer")
+            raise
+        except Exception as error:
+            log.info("an offer failed: %s", type(error).__name__)
             viewer.leave("offer failed")
             raise
 

@@ -209,7 +209,8 @@ class Viewer:
         if self._left:
             return
         self._left = True
-        log.info("viewer left: %s", why)
+        # Without a seat it was never in: the rooms say who waits in line, the edge whose offer failed.
+        log.log(logging.DEBUG if self._seat is None else logging.INFO, "viewer left: %s", why)
         self.fanout.watchers.discard(self)
         if self._seat is not None:
             self._seat.leave()

@@ -5,6 +5,7 @@ included. Nobody connected: the world is held. All places gone: the room closes.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -31,6 +32,8 @@ from .places import Place, Places
 from .session import Session
 from .sink import Sink
 from .worlds import RoomRecord
+
+log = logging.getLogger(__name__)
 
 
 class CloseReason(StrEnum):
@@ -114,6 +117,9 @@ class Room:
         elif self.driver == place.participant:
             self.session.steered_by(member.inbox)
         self.session.record(events.Joined(participant=place.participant, role=member.role, resumed=resumed))
+        log.info(
+            "room %s: a %s %s, %d in", self.spec.name, member.role, "is back" if resumed else "joins", self.connected
+        )
         self._greet(member, resumed)
         return member
 
@@ -127,6 +133,7 @@ class Room:
         if self.driver == place.participant:
             self.session.steered_by(None)
         self.session.record(events.Left(participant=place.participant, gone=False))
+        log.info("room %s: a %s leaves, %d in", self.spec.name, member.role, self.connected)
         loop = asyncio.get_running_loop()
         place.lease = loop.call_later(self.spec.lease_s, self._lease_ended, place)
         self._tell_participants()
@@ -204,6 +211,7 @@ class Room:
             self._counters.participants -= 1
         self._places.clear()
         self.driver = None
+        log.info("room %s closes: %s", self.spec.name, reason)
         self._on_closed(self)
 
     # ---- inside ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ The first join of a room asks the engine for a place; joins that arrive meanwhil
 """
 
 import asyncio
+import logging
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable
@@ -13,6 +14,7 @@ from ..clock import Clock
 from ..engine.api import Close, Door, LatencyClass, RefusalReason, Refused
 from .counters import RoomsCounters
 from .journal import Journal
+from .line import Line, stopped
 from .member import Limits, Member
 from .messages import FirstFrame, Role, RoomView, WorldState
 from .opening import Media
@@ -22,6 +24,8 @@ from .session import Session
 from .sink import Sink
 from .spec import SessionSpec
 from .uploads import Uploads
+
+log = logging.getLogger(__name__)
 
 SETTLE_S = 0.15
 """From the last viewer's leaving until a chunk that was in flight is surely done."""
@@ -76,6 +80,7 @@ class Rooms:
         self._entropy = entropy
         self._counters = RoomsCounters()
         self._uploads = Uploads(self._counters)
+        self._line = Line()
         self._open: dict[str, _Opening] = {}
         self._closing = False
 
@@ -100,6 +105,7 @@ class Rooms:
                 self._nobody_waits(opening)
         if refused is not None:
             self._counters.joins_refused += 1
+            self._line.stands(room, refused)
             return refused
         if opening.room.session.state is WorldState.CLOSED:
             self._counters.joins_refused += 1
@@ -146,9 +152,14 @@ class Rooms:
         await asyncio.gather(*(opening.task for opening in openings), return_exceptions=True)
         if self._returning is not None and openings:
             await asyncio.sleep(SETTLE_S)
+        aside, ended = [], 0
         for opening in openings:
-            if self._returning is None or not await self._returning.keep(opening.room):
+            if self._returning is not None and await self._returning.keep(opening.room):
+                aside.append(opening.room.spec.name)
+            else:
+                ended += opening.room.session.card is not None
                 opening.room.close(CloseReason.SHUTDOWN)
+        log.info("%s", stopped(aside, ended))
         self._open.clear()
 
     # ---- inside ---------------------------------------------------------------------------------------------------
@@ -204,6 +215,10 @@ class Rooms:
         try:
             refused = await self._old_or_new(room)
             opened = refused is None
+            if opened:
+                self._line.gone(room.spec.name)
+                session = room.session.spec
+                log.info("room %s opens: card %s, session %s", room.spec.name, session.card, session.name)
             return refused
         finally:
             if not opened:
@@ -220,6 +235,8 @@ class Rooms:
         if not opening.task.done() and not opening.returning:
             self._door.post(Close(session=opening.room.session.spec.name))
             self._forget(opening.room)
+            if self._line.gone(opening.room.spec.name):
+                log.info("room %s leaves the line: nobody waits for it", opening.room.spec.name)
         opening.task.add_done_callback(lambda _: self._close_if_deserted(opening))
 
     def _close_if_deserted(self, opening: _Opening) -> None:

@@ -110,7 +110,9 @@ def test_a_full_server_is_asked_again_when_it_said(visitor: MakeVisitor, room: s
     alice.until("document.body.dataset.phase === 'full'")
     assert alice.text("#notice-title") == "The server is full"
     assert "You are number 2 in line." in alice.text("#notice-text")
+    assert alice.page.locator(".round:enabled:visible").count() == 0, "no world is there to pause, reset or like"
     alice.until_playing()
+    assert alice.page.locator(".round:enabled:visible").count() == 4
     assert asked >= 2
 
 

@@ -56,6 +56,15 @@ BARE_STATS = """() => {
   return ['fps', 'bitrate', 'buffer', 'rtt'].map((id) => document.getElementById(id).textContent);
 }"""
 
+# What breaks into a second line, or is wider than what it lies in, when the figures are these.
+SLOW_FIGURES = """(figures) => {
+  ['m2p', 'm2p-p95', 'fps'].forEach((id, i) => { document.getElementById(id).textContent = figures[i]; });
+  const head = document.getElementById('hud-toggle');
+  const shown = [...head.children].filter((part) => part.offsetParent !== null);
+  const broken = shown.filter((part) => part.offsetHeight > 1.8 * parseFloat(getComputedStyle(part).fontSize));
+  return [...broken, ...(head.scrollWidth > head.clientWidth ? [head] : [])].map((part) => part.className);
+}"""
+
 
 @pytest.fixture(scope="module")
 def alice(browser: Browser, server: str) -> Iterator[Visitor]:
@@ -158,6 +167,17 @@ def test_the_hud_survives_stats_without_fields(alice: Visitor) -> None:
     figures = alice.page.evaluate(BARE_STATS)
     assert figures == ["–", "–", "–", "–"]
     assert alice.complaints == []
+
+
+def test_figures_of_a_slow_world_stay_on_one_line(alice: Visitor) -> None:
+    for width, height in ((1280, 800), (390, 844)):
+        alice.page.set_viewport_size({"width": width, "height": height})
+        for opened in (True, False):
+            alice.page.evaluate(f"worldroom.hud.open({str(opened).lower()}, false)")
+            for figures in (("173", "181", "20"), ("1234", "2345", "120")):
+                assert alice.page.evaluate(SLOW_FIGURES, figures) == [], (width, opened, figures)
+    alice.page.set_viewport_size({"width": 1280, "height": 800})
+    alice.page.evaluate("worldroom.hud.open(true, false)")
 
 
 def test_the_video_element_plays_by_itself_on_phones() -> None:

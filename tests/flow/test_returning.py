@@ -167,3 +167,12 @@ async def test_what_another_version_left_is_no_crash(redis: EmbeddedRedis, caplo
         await here.join()
         assert "a room begins anew" in caplog.text
     await client.aclose()
+
+
+async def test_a_stop_says_in_one_line_what_was_put_aside(
+    redis: EmbeddedRedis, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "worldroom.sessions"):
+        await played(redis)
+    assert caplog.messages[-1] == "stopped: 1 room is put aside until the next start (lobby), 0 rooms end"
+    assert caplog.messages[-2] == "room lobby: a driver leaves, 0 in"

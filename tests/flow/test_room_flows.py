@@ -11,6 +11,7 @@ from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.sessions import events, people
 from worldroom.sessions.journal import Journal
+from worldroom.sessions.line import Line, stopped
 from worldroom.sessions.member import Member
 from worldroom.sessions.messages import (
     Accepted,
@@ -587,3 +588,56 @@ def test_a_journal_replays_to_the_same_digests() -> None:
             await replay(house.door, elsewhere, "elsewhere")
 
     play(scene)
+
+
+def test_the_log_tells_of_rooms_and_roles_and_of_nobodys_words(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(house: House) -> None:
+        driver, _ = await house.join(name="Ada")
+        _, _ = await house.join(name="Grace")
+        driver.receive(Prompt(id=1, text="a secret garden", transition=Transition.CUT))
+        await beats(3)
+        driver.leave()
+        await house.join(token=driver.token)
+        await house.rooms.close()
+
+    with caplog.at_level("INFO", "worldroom.sessions"):
+        play(scene)
+    session = caplog.messages[0].rsplit(" ", 1)[1]
+    assert caplog.messages == [
+        f"room lobby opens: card toy, session {session}",
+        "room lobby: a driver joins, 1 in",
+        "room lobby: a spectator joins, 2 in",
+        "room lobby: a driver leaves, 1 in",
+        "room lobby: a driver is back, 2 in",
+        "room lobby closes: shutdown",
+        "stopped: 0 rooms are put aside, 1 room ends",
+        "stopped: 0 rooms are put aside, 0 rooms end",
+    ]
+    assert not [word for word in ("Ada", "Grace", "secret") if word in caplog.text]
+
+
+def test_the_log_tells_each_place_in_line_once(caplog: pytest.LogCaptureFixture) -> None:
+    line = Line()
+
+    def stands(place: int) -> None:
+        line.stands("b", api.Refused("s", api.RefusalReason.NO_COMPUTE, "full", place, 0.2))
+
+    with caplog.at_level("INFO", "worldroom.sessions"):
+        for place in (2, 2, 1, 1):
+            stands(place)
+        assert line.gone("b") and not line.gone("b")
+        stands(1)
+        stands(0)
+    assert caplog.messages == [
+        "room b waits in line, place 2: no_compute",
+        "room b waits in line, place 1: no_compute",
+        "room b waits in line, place 1: no_compute",
+    ]
+
+
+def test_what_was_put_aside_is_one_line_however_many_there_are() -> None:
+    assert stopped(["amber-fox"], 0) == "stopped: 1 room is put aside until the next start (amber-fox), 0 rooms end"
+    many = stopped([f"r{number}" for number in range(20)], 1)
+    assert (
+        many == "stopped: 20 rooms are put aside until the next start (r0, r1, r2, r3, r4, r5, r6, r7, ..), 1 room ends"
+    )

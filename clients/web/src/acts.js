@@ -25,13 +25,13 @@ export class Acts {
     this.wheel = element('wheel', HTMLButtonElement);
     this.hands = element('hands', HTMLElement);
     this.drives = false;
-    const like = element('like', HTMLButtonElement);
-    const dislike = element('dislike', HTMLButtonElement);
+    this.like = element('like', HTMLButtonElement);
+    this.dislike = element('dislike', HTMLButtonElement);
     this.pause.addEventListener('click', () => this.togglePause());
     this.reset.addEventListener('click', does.reset);
     this.wheel.addEventListener('click', () => (this.drives ? this.hands.togglePopover() : does.wheel()));
-    like.addEventListener('click', () => this.#feedback(like, 1));
-    dislike.addEventListener('click', () => this.#feedback(dislike, -1));
+    this.like.addEventListener('click', () => this.#feedback(this.like, 1));
+    this.dislike.addEventListener('click', () => this.#feedback(this.dislike, -1));
     element('share', HTMLButtonElement).addEventListener('click', () => this.#share());
     element('fullscreen', HTMLButtonElement).addEventListener('click', () => this.fullscreen());
   }
@@ -48,16 +48,20 @@ export class Acts {
   }
 
   /**
+   * Whoever drives pauses and resets; whoever is in a world that can be seen says whether they like it.
    * @param {WorldState} world
+   * @param {boolean} live
    * @param {boolean} drives
    */
-  state(world, drives) {
+  state(world, live, drives) {
     this.world = world;
     const paused = world === 'paused';
-    this.pause.disabled = !drives || !(paused || world === 'running');
+    const open = live && world !== 'opening' && world !== 'closed';
+    this.pause.disabled = !drives || !(paused || world === 'running') || !live;
     this.pause.setAttribute('aria-pressed', String(paused));
     say(element('pause-text', HTMLElement), paused ? 'Resume' : 'Pause');
-    this.reset.disabled = !drives || world === 'opening' || world === 'closed';
+    this.reset.disabled = !drives || !open;
+    this.like.disabled = this.dislike.disabled = !open;
   }
 
   /**

@@ -246,7 +246,7 @@ function showWorld(state) {
   document.body.dataset.role = world.drives ? 'driver' : 'spectator';
   const name = live ? WORLD_NAMES[state] : LINK_NAMES[notice.link.phase];
   say(element('state-text', HTMLElement), live && state === 'running' && !world.drives ? 'Watching' : name);
-  acts.state(state, live && world.drives);
+  acts.state(state, live, world.drives);
   say(element('hud-hint', HTMLElement), world.drives ? 'Press a key to measure' : 'Whoever drives can measure');
   promptBox.enable(live && world.drives && state !== 'closed');
   firstFrame.enable(live && world.drives && state !== 'opening' && state !== 'closed');

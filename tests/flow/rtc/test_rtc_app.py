@@ -158,7 +158,8 @@ async def test_refusals_say_when_to_come_back(served) -> None:
     assert served.edge.viewers == 0
 
 
-async def test_who_hangs_up_while_the_room_waits_for_a_place_waits_no_longer(served) -> None:
+async def test_who_hangs_up_while_the_room_waits_for_a_place_waits_no_longer(served, caplog) -> None:
+    caplog.set_level("INFO", "worldroom.rtc")
     served.rooms.waits = asyncio.Event()
     with pytest.raises(httpx.ReadTimeout):
         async with httpx.AsyncClient(trust_env=False, timeout=0.5) as http:
@@ -166,6 +167,7 @@ async def test_who_hangs_up_while_the_room_waits_for_a_place_waits_no_longer(ser
             body = offer_body(await offer_of())
             await http.post(f"{served.base}/v1/rooms/test/offer", content=body, headers=headers)
     await served.until(lambda: served.rooms.given_up == 1 and served.edge.viewers == 0)
+    assert caplog.messages == [], "that is nobody's fault"
     served.rooms.waits.set()
     assert (await post(served.base, offer_body(await offer_of()))).status_code == 200
     assert served.rooms.joins == 1
