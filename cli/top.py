@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import typer
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 
@@ -56,15 +56,17 @@ def top(
     try:
         with (
             httpx.Client(base_url=url, timeout=5.0) as client,
-            Live(screen=not once, auto_refresh=False) if not as_json else nullcontext() as live,
+            nullcontext() if as_json or once else Live(screen=True, auto_refresh=False) as live,
         ):
             before = look(client)
             while True:
                 time.sleep(every)
                 now = look(client)
                 shown = report(before, now)
-                if live is None:
+                if as_json:
                     print(msgspec.json.encode(shown).decode(), flush=True)
+                elif live is None:
+                    Console().print(table(shown))
                 else:
                     live.update(table(shown), refresh=True)
                 before = now

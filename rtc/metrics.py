@@ -70,7 +70,8 @@ class EdgeCollector(Collector):
 def _of_card(capacity: Capacity) -> Iterator[Metric]:
     labels, at = ("card", "device"), (capacity.card, capacity.device)
     gauges: tuple[tuple[str, str, float], ...] = (
-        ("sessions", "sessions that hold a slot", capacity.sessions),
+        ("sessions", "sessions that were let in", capacity.sessions),
+        ("sessions_asleep", "of them without a slot until somebody comes back", capacity.asleep),
         ("sessions_max", "slots", capacity.sessions_max),
         ("compute_share_used", "reserved share of the device", capacity.share_used),
         ("step_price_seconds", "predicted device time of one chunk", capacity.price_us / 1e6),

@@ -3,7 +3,11 @@
 import io
 
 import msgspec
+import pytest
 from rich.console import Console
+from typer.testing import CliRunner
+from worldroom.cli import top
+from worldroom.cli.main import app
 from worldroom.cli.top import Now, TopReport, report, table
 from worldroom.engine.api import Capacity, LatencyClass, SessionInfo, Step
 from worldroom.engine.device.trail import Trail
@@ -79,3 +83,13 @@ def test_a_refresh_as_json_is_one_object() -> None:
         (0.0, "asleep"),
     ]
     assert (made["cards"][0]["sessions"], made["cards"][0]["asleep"]) == (2, 1)
+
+
+def test_a_look_over_http_is_one_line_of_json_or_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([Now(0.0, (CAPACITY,), (AWAKE,)), Now(1.0, (CAPACITY,), (AWAKE,))] * 2)
+    monkeypatch.setattr(top, "look", lambda client: next(looks))
+    shown = CliRunner().invoke(app, ["top", "--once", "--every", "0.2", "--json"])
+    assert shown.exit_code == 0 and shown.output.count("\n") == 1
+    assert msgspec.json.decode(shown.output)["sessions"][0]["fps"] == 0.0
+    shown = CliRunner().invoke(app, ["top", "--once", "--every", "0.2"])
+    assert shown.exit_code == 0 and "00f1e2d3c4b5a697" in shown.output and shown.output.endswith("\n")
