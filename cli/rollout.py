@@ -72,6 +72,8 @@ def rollout(
     from .movie import Plan, write_movie
 
     path = out or Path(f"{card}.mp4")
+    if path.is_dir():
+        raise fail(f"cannot write {path}: it is a folder; name the film, e.g. --out {path / f'{card}.mp4'}")
     words = prompt if prompt is not None else next(iter(loaded.card.suggestions), "")
     plan, clock = Plan(words, held, most, seed, steps), SystemClock()
     with progress("frames") as bar:

@@ -122,6 +122,8 @@ def test_options_that_do_not_go_together_are_one_line(tmp_path: Path) -> None:
     assert code == 2 and "give it, or --frames and --hold" in " ".join(out.split())
     code, out = command("toy", "--frames", "3", "--out", str(tmp_path / "none" / "x.mp4"))
     assert code == 2 and "cannot write" in out and "No such file or directory" in " ".join(out.split())
+    code, out = command("toy", "--frames", "3", "--out", str(tmp_path))
+    assert code == 2 and "it is a folder; name the film" in " ".join(out.split())
 
 
 def test_frames_become_whole_chunks_and_a_film_of_that_length() -> None:
