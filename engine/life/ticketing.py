@@ -1,4 +1,4 @@
-"""One session's chunks on their way to the device: each step becomes a ticket and a job. Knows no phases, no viewers."""
+"""One session's chunks on their way to the device: each step becomes a ticket and a job. Knows no phases or viewers."""
 
 import logging
 from collections.abc import Callable
