@@ -51,6 +51,7 @@ def rollout(
     from ..clock import SystemClock
     from ..engine.device.worker import ThreadDevice
     from ..models import catalog
+    from ..models.contract.conditions import BadPrompt
     from ..models.contract.recipe import RecipeMismatch
     from ..models.weights import WeightsError
 
@@ -82,6 +83,8 @@ def rollout(
             film = asyncio.run(write_movie(loaded, plan, path, ThreadDevice(clock), clock, lambda: bar.advance(task)))
         except OSError as error:
             raise fail(f"cannot write {path}: {error.strerror}") from None
+        except BadPrompt as error:
+            raise fail(str(error)) from None
     made = film.frames / max(1e-9, film.seconds)
     _tell(RolloutReport(card, str(path), film.frames, film.seconds, made, film.stopped), spec.fps, as_json)
 

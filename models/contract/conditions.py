@@ -7,6 +7,10 @@ Knows no key names, no texts and no tensors: controls are indices into the card'
 import msgspec
 
 
+class BadPrompt(ValueError):
+    """A text that this card makes no world of; the message says why, for the person who wrote it."""
+
+
 class PromptShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One prompt's share of the mix: `key` as `PromptEncoded` gave it; the weights of a mix sum to 1."""
 

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
+from ..contract.conditions import BadPrompt
 from ..weights import WeightsError, load_tensors
 from .look import BIOMES, LOOK, TIMES, WEATHERS
 
@@ -41,7 +42,7 @@ _CLEAR, _FOG = WEATHERS.index("clear"), WEATHERS.index("fog")
 Array = NDArray[np.float32]
 
 
-class PromptTooLong(ValueError):
+class PromptTooLong(BadPrompt):
     """A prompt over `LONGEST` characters."""
 
 

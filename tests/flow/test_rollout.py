@@ -190,3 +190,10 @@ def test_ctrl_c_says_what_was_kept(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert said.startswith(f"stopped: {out}: {frames_in(out)} frames at 24 fps")
     assert [path.name for path in tmp_path.iterdir()] == ["x.mp4"]
+
+
+def test_a_prompt_that_is_too_long_is_said_in_one_line(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["rollout", "drive", "--prompt", "x" * 401, "--out", str(tmp_path / "x.mp4")])
+    assert done.exit_code == 2
+    assert done.output.strip().endswith("a prompt may have 400 characters, this one has 401")
+    assert not [*tmp_path.iterdir()]
