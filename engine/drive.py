@@ -113,13 +113,7 @@ async def drive_chunk(
         while not isinstance(plan := loop.next(state), Done):
             if plan.kind is StepKind.DECODE and ahead is not None and not asked:
                 asked = True
-                if (carry := await ahead.met()) is not None:
-                    state = loop.meet(state, carry)
-                scope.check()
-                if ahead.wanted and (onward := loop.onward(state)) is not None:
-                    gone = True
-                    writes.commit()
-                    ahead.go(onward)
+                state, gone = await _before_pictures(loop, state, writes, scope, ahead)
                 continue
             if plan.commit is not Commit.NONE:
                 writes.stage()
@@ -139,6 +133,20 @@ async def drive_chunk(
             writes.rollback()
         raise
     return outcome
+
+
+async def _before_pictures(
+    loop: Loop[Any, Any, Any, Any], state: Any, writes: Writes, scope: Scope, ahead: Ahead
+) -> tuple[Any, bool]:
+    """The state with what only the chunk before could tell, and whether the world has gone on."""
+    if (carry := await ahead.met()) is not None:
+        state = loop.meet(state, carry)
+    scope.check()
+    if not ahead.wanted or (onward := loop.onward(state)) is None:
+        return state, False
+    writes.commit()
+    ahead.go(onward)
+    return state, True
 
 
 def _check_frames(frames: np.ndarray[Any, Any], promised: tuple[int, ...]) -> None:
