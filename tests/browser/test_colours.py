@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 import worldroom.clients.web
-from worldroom.kernels.frames_to_yuv import Layout, frames_to_yuv
+from worldroom.kernels.frames_to_yuv import frames_to_yuv
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.card import Pixels
 from worldroom.models.contract.loaded import LoadedCard
@@ -83,7 +83,7 @@ def painting(pixels: Pixels) -> LoadedCard:
     picture = bars()
     if pixels is Pixels.I420:
         whole = torch.from_numpy(bars()).permute(2, 0, 1)[None]
-        picture = frames_to_yuv(whole, Layout.I420, frame.scale, frame.smooth).view(frame.each).numpy()
+        picture = frames_to_yuv(whole, frame.scale, frame.smooth).view(frame.each).numpy()
     runtime = Painting(picture)
     return replace(loaded, card=replace(loaded.card, frame=frame), runtime=runtime, slab=runtime)
 

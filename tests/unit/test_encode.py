@@ -9,7 +9,7 @@ import pytest
 import torch
 from worldroom.clients.python.recorder import Recorder
 from worldroom.engine.showing.encode import Encoded, H264Encoder, KeyGate
-from worldroom.kernels.frames_to_yuv import Layout, frames_to_yuv
+from worldroom.kernels.frames_to_yuv import frames_to_yuv
 from worldroom.models.contract.card import FrameSpec, Pixels
 
 FRAME = FrameSpec(width=64, height=48, scale=4, fps=24, per_chunk=1)
@@ -103,9 +103,7 @@ def planes(rgb_HWC: np.ndarray, frame: FrameSpec) -> np.ndarray:
     """I420 as a card on a GPU makes it."""
     i420 = replace(frame, pixels=Pixels.I420)
     return (
-        frames_to_yuv(torch.from_numpy(rgb_HWC).permute(2, 0, 1)[None], Layout.I420, i420.scale, i420.smooth)
-        .view(i420.each)
-        .numpy()
+        frames_to_yuv(torch.from_numpy(rgb_HWC).permute(2, 0, 1)[None], i420.scale, i420.smooth).view(i420.each).numpy()
     )
 
 
