@@ -2,7 +2,7 @@
 
     y = .2126 r + .7152 g + .0722 b        r, g, b in 0..1
     Y = 16 + 219 y      Cb = 128 + 224 (b - y) / 1.8556      Cr = 128 + 224 (r - y) / 1.5748      rounded half up
-    I420  [ Y: H rows of W | Cb: H/2 rows of W/2 | Cr ]
+    I420  [ Y: H rows of W | Cb: H/2 rows of W/2 | Cr ]      NV12  [ Y | H/2 rows of Cb Cr Cb Cr .. ]
 
 One chroma sample is the mean of its four pixels. Upscaled by an integer: nearest, or bicubic (Catmull-Rom, edges
 repeated). The same operations in the same order in torch and Triton, none fused, so the bytes are the same.
@@ -15,6 +15,7 @@ Legend: T frames, 3 channels, H W rows and columns.
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 
 import torch
 from torch import Tensor
@@ -27,7 +28,21 @@ _LARGEST = 2**31 - 1
 _BLOCK = 128
 
 
-def frames_to_yuv(rgb_T3HW: Tensor, scale: int = 1, smooth: bool = False, *, backend: Backend | None = None) -> Tensor:
+class Layout(StrEnum):
+    """How planes lie."""
+
+    I420 = "i420"
+    NV12 = "nv12"
+
+
+def frames_to_yuv(
+    rgb_T3HW: Tensor,
+    layout: Layout = Layout.I420,
+    scale: int = 1,
+    smooth: bool = False,
+    *,
+    backend: Backend | None = None,
+) -> Tensor:
     """Bytes [T, 3 * H' * W' / 2], H' = scale * H. Floats are in -1..1 and clamped, uint8 in 0..255. Raises BadInput."""
     expect_shape("frames", rgb_T3HW, (None, 3, None, None))
     expect_dtype("frames", rgb_T3HW.dtype, torch.uint8, *FLOATS)
@@ -35,8 +50,8 @@ def frames_to_yuv(rgb_T3HW: Tensor, scale: int = 1, smooth: bool = False, *, bac
     expect(scale >= 1, f"scale {scale} is below 1")
     expect(height % 2 == 0 and width % 2 == 0, f"{width} x {height} is odd: four pixels share a chroma sample")
     if runs_triton(backend, choose(rgb_T3HW), rgb_T3HW.device):
-        return _launched(rgb_T3HW, scale, smooth)
-    return _reference(rgb_T3HW, scale, smooth)
+        return _launched(rgb_T3HW, layout, scale, smooth)
+    return _reference(rgb_T3HW, layout, scale, smooth)
 
 
 def choose(rgb_T3HW: Tensor) -> Choice:
@@ -58,7 +73,7 @@ def cubic_weights(scale: int) -> Tensor:
 # ---- reference ----
 
 
-def _reference(rgb: Tensor, scale: int, smooth: bool) -> Tensor:
+def _reference(rgb: Tensor, layout: Layout, scale: int, smooth: bool) -> Tensor:
     x = rgb.float() * (1 / 255) if rgb.dtype is torch.uint8 else rgb.float().clamp(-1, 1) * 0.5 + 0.5
     if scale > 1 and smooth:
         x = _cubic(_cubic(x, scale).transpose(2, 3), scale).transpose(2, 3).clamp(0, 1)
@@ -70,7 +85,8 @@ def _reference(rgb: Tensor, scale: int, smooth: bool) -> Tensor:
     light = _luma(mean)
     cb = _bytes((mean[:, 2] - light) * (224 / 1.8556) + 128.5)
     cr = _bytes((mean[:, 0] - light) * (224 / 1.5748) + 128.5)
-    return torch.cat([plane.flatten(1) for plane in (y, cb, cr)], 1)
+    chroma = torch.stack([cb, cr], 3 if layout is Layout.NV12 else 1)
+    return torch.cat([y.flatten(1), chroma.flatten(1)], 1)
 
 
 def _luma(rgb_T3HW: Tensor) -> Tensor:
@@ -135,7 +151,7 @@ def _luma_of(r: tl.tensor, g: tl.tensor, b: tl.tensor) -> tl.tensor:
 def _kernel(
     rgb: tl.tensor, out: tl.tensor, weights: tl.tensor, height: tl.tensor, width: tl.tensor,
     frame: tl.tensor, channel: tl.tensor, row: tl.tensor, column: tl.tensor,
-    SCALE: tl.constexpr, SMOOTH: tl.constexpr, BYTES: tl.constexpr, BLOCK: tl.constexpr,
+    SCALE: tl.constexpr, SMOOTH: tl.constexpr, BYTES: tl.constexpr, NV12: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     """A program: BLOCK chroma samples of one chroma row, and the four pixels of each."""
     wide = width * SCALE
@@ -172,19 +188,23 @@ def _kernel(
     cr = ((r_sum - light) * 142.24028448056896 + 128.5).to(tl.uint8)
     chroma = luma + height * SCALE * wide
     at = line * half + c
-    tl.store(chroma + at, cb, inside)
-    tl.store(chroma + height * SCALE // 2 * half + at, cr, inside)
+    if NV12:
+        tl.store(chroma + at * 2, cb, inside)
+        tl.store(chroma + at * 2 + 1, cr, inside)
+    else:
+        tl.store(chroma + at, cb, inside)
+        tl.store(chroma + height * SCALE // 2 * half + at, cr, inside)
 
 
-def _launched(rgb: Tensor, scale: int, smooth: bool) -> Tensor:
+def _launched(rgb: Tensor, layout: Layout, scale: int, smooth: bool) -> Tensor:
     frames, _, height, width = rgb.shape
     out = torch.empty((frames, height * width * scale * scale * 3 // 2), dtype=torch.uint8, device=rgb.device)
     half = width * scale // 2
     if out.numel():
         _kernel[(-(-half // _BLOCK), height * scale // 2, frames)](
             rgb, out, cubic_weights(scale).to(rgb.device), height, width, *rgb.stride(),
-            SCALE=scale, SMOOTH=smooth and scale > 1, BYTES=rgb.dtype is torch.uint8, BLOCK=_BLOCK,
-            num_warps=4, enable_fp_fusion=False,
+            SCALE=scale, SMOOTH=smooth and scale > 1, BYTES=rgb.dtype is torch.uint8, NV12=layout is Layout.NV12,
+            BLOCK=_BLOCK, num_warps=4, enable_fp_fusion=False,
         )  # fmt: skip
     return out
 
@@ -196,7 +216,7 @@ def builds() -> list[Build]:
         Build(
             _kernel,
             {"rgb": f"*{kind}", "out": "*u8", "weights": "*fp32"} | dict.fromkeys(sizes, "i32"),
-            {"SCALE": scale, "SMOOTH": scale > 1, "BYTES": kind == "u8", "BLOCK": _BLOCK},
+            {"SCALE": scale, "SMOOTH": scale > 1, "BYTES": kind == "u8", "NV12": scale > 1, "BLOCK": _BLOCK},
             4,
             f"exact, {kind} x {scale}",
             options={"enable_fp_fusion": False},

@@ -83,7 +83,7 @@ def painting(pixels: Pixels) -> LoadedCard:
     picture = bars()
     if pixels is Pixels.I420:
         whole = torch.from_numpy(bars()).permute(2, 0, 1)[None]
-        picture = frames_to_yuv(whole, frame.scale, frame.smooth).view(frame.each).numpy()
+        picture = frames_to_yuv(whole, scale=frame.scale, smooth=frame.smooth).view(frame.each).numpy()
     runtime = Painting(picture)
     return replace(loaded, card=replace(loaded.card, frame=frame), runtime=runtime, slab=runtime)
 

@@ -103,7 +103,9 @@ def planes(rgb_HWC: np.ndarray, frame: FrameSpec) -> np.ndarray:
     """I420 as a card on a GPU makes it."""
     i420 = replace(frame, pixels=Pixels.I420)
     return (
-        frames_to_yuv(torch.from_numpy(rgb_HWC).permute(2, 0, 1)[None], i420.scale, i420.smooth).view(i420.each).numpy()
+        frames_to_yuv(torch.from_numpy(rgb_HWC).permute(2, 0, 1)[None], scale=i420.scale, smooth=i420.smooth)
+        .view(i420.each)
+        .numpy()
     )
 
 

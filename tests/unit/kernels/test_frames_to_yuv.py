@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 from worldroom.kernels.door import BadInput
-from worldroom.kernels.frames_to_yuv import cubic_weights, frames_to_yuv
+from worldroom.kernels.frames_to_yuv import Layout, cubic_weights, frames_to_yuv
 from worldroom.kernels.launch import Backend
 from worldroom.tests.kernel_checks import drawn, poisoned
 
@@ -17,21 +17,22 @@ from worldroom.tests.kernel_checks import drawn, poisoned
     st.tuples(st.integers(1, 2), st.integers(1, 2), st.integers(1, 2)),
     st.integers(1, 3),
     st.booleans(),
+    st.sampled_from(Layout),
     st.sampled_from((torch.float32, torch.bfloat16, torch.uint8)),
     st.integers(0, 99),
 )
 @settings(max_examples=6, deadline=None)
 def test_the_kernel_makes_the_formulas_bytes(
-    size: tuple[int, int, int], scale: int, smooth: bool, dtype: torch.dtype, seed: int
+    size: tuple[int, int, int], scale: int, smooth: bool, layout: Layout, dtype: torch.dtype, seed: int
 ) -> None:
     frames, height, width = size
     x = drawn((frames, 2 * height, 2 * width, 3), seed)
     x = ((x + 1) * 120).clamp(0, 255) if dtype is torch.uint8 else x
     rgb = x.to(dtype).permute(0, 3, 1, 2)
     with poisoned():
-        made = frames_to_yuv(rgb, scale, smooth, backend=Backend.TRITON)
+        made = frames_to_yuv(rgb, layout, scale, smooth, backend=Backend.TRITON)
     assert made.shape == (frames, 6 * height * width * scale**2)
-    assert torch.equal(made, frames_to_yuv(rgb, scale, smooth))
+    assert torch.equal(made, frames_to_yuv(rgb, layout, scale, smooth))
 
 
 @pytest.mark.parametrize(
@@ -50,16 +51,18 @@ def test_colours_of_bt_709(rgb: tuple[int, int, int], yuv: tuple[int, int, int])
     assert torch.equal(frames_to_yuv(frame.float() / 127.5 - 1), frames_to_yuv(frame))
 
 
-def test_planes_lie_one_after_the_other() -> None:
+def test_planes_lie_as_the_layout_says() -> None:
     """A red left half and a blue right half, two rows of four pixels."""
     frame = torch.zeros(1, 3, 2, 4, dtype=torch.uint8)
     frame[:, 0, :, :2], frame[:, 2, :, 2:] = 255, 255
     luma = [63, 63, 32, 32] * 2
-    assert frames_to_yuv(frame).tolist() == [[*luma, 102, 240, 240, 118]]
+    assert frames_to_yuv(frame, Layout.I420).tolist() == [[*luma, 102, 240, 240, 118]]
+    assert frames_to_yuv(frame, Layout.NV12).tolist() == [[*luma, 102, 240, 240, 118]]
     tall = frame.transpose(2, 3)
-    assert frames_to_yuv(tall)[0, 8:].tolist() == [102, 240, 240, 118]
+    assert frames_to_yuv(tall, Layout.I420)[0, 8:].tolist() == [102, 240, 240, 118]
     wide = frame.repeat_interleave(2, 3)
-    assert frames_to_yuv(wide)[0, 16:].tolist() == [102, 102, 240, 240, 240, 240, 118, 118]
+    assert frames_to_yuv(wide, Layout.I420)[0, 16:].tolist() == [102, 102, 240, 240, 240, 240, 118, 118]
+    assert frames_to_yuv(wide, Layout.NV12)[0, 16:].tolist() == [102, 240, 102, 240, 240, 118, 240, 118]
 
 
 def test_values_beyond_the_range_are_clamped() -> None:
