@@ -7,21 +7,14 @@
 
 Forms are put in place of layers by name; torch itself stays as it is. Knows no family.
 
-Legend: B rows, T tokens of a row, K inputs, N outputs.
+Legend: B rows, T tokens of a row, K inputs.
 """
 
 import torch
 from torch import Tensor, nn
 
-from ...kernels.invariant_matmul import invariant_matmul
+from ...kernels.invariant_matmul import invariant_linear
 from .fp8 import Fp8Linear
-
-
-def linear(x_BTK: Tensor, weight_NK: Tensor, bias_N: Tensor | None) -> Tensor:
-    """[B, T, N] in the dtype of x."""
-    tile = x_BTK.shape[1]
-    y = invariant_matmul(x_BTK.flatten(0, 1), weight_NK.T, x_BTK.dtype, bias_N=bias_N, tile=tile)
-    return y.view(-1, tile, y.shape[1])
 
 
 class InvariantLinear(nn.Module):
@@ -34,7 +27,7 @@ class InvariantLinear(nn.Module):
 
     def forward(self, x_BTK: Tensor) -> Tensor:
         weight = self.weight if self.scale is None else (self.weight.float() * self.scale).to(x_BTK.dtype)
-        return linear(x_BTK, weight, self.bias)
+        return invariant_linear(x_BTK, weight, self.bias, tile=x_BTK.shape[1])
 
 
 class EachRow(nn.Module):

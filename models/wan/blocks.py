@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ...kernels.invariant_matmul import invariant_linear
 from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, norm_modulate
 from ...kernels.qk_norm_rope import Norms
-from ..shared.invariant import linear
 from .spec import WanShape
 
 
@@ -39,7 +39,7 @@ class InvariantPatches(Patches):
     """The same weights, rows that do not feel each other."""
 
     def product(self, x_BTP: Tensor) -> Tensor:
-        return linear(x_BTP, self.weight.flatten(1), self.bias)
+        return invariant_linear(x_BTP, self.weight.flatten(1), self.bias, tile=x_BTP.shape[1])
 
 
 class RMSNorm(nn.Module):

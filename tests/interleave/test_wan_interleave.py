@@ -9,7 +9,6 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
 import torch
@@ -18,7 +17,7 @@ from worldroom.engine import api
 from worldroom.engine.core import Engine
 from worldroom.engine.device.worker import Batch
 from worldroom.engine.spec import EngineSpec
-from worldroom.kernels.invariant_matmul import invariant_matmul
+from worldroom.kernels.invariant_matmul import invariant_linear
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
@@ -148,10 +147,10 @@ def test_interleaved_worlds_make_what_each_makes_alone(sharing: Sharing, seed: i
 
 
 def test_the_gate_would_notice_a_product_that_feels_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def feels(a: torch.Tensor, b: torch.Tensor, out_dtype: torch.dtype, **how: Any) -> torch.Tensor:
-        return invariant_matmul(a, b, out_dtype, **how) * (1 + 1e-6 * len(a))
+    def feels(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, tile: int) -> torch.Tensor:
+        return invariant_linear(x, weight, bias, tile) * (1 + 1e-6 * len(x))
 
-    monkeypatch.setattr(invariant, "invariant_matmul", feels)
+    monkeypatch.setattr(invariant, "invariant_linear", feels)
     card = longlive(Sharing.INVARIANT)
     people = run(together(card, 1, Passes(card)))
     with pytest.raises(AssertionError):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import nn
+from worldroom.kernels.invariant_matmul import invariant_linear
 from worldroom.models import catalog
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.card import Parity
@@ -17,7 +18,7 @@ from worldroom.models.contract.maker import maker_of
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from worldroom.models.parity.session import ChunkInput, Session
 from worldroom.models.shared.fp8 import Fp8Linear, narrow
-from worldroom.models.shared.invariant import EachRow, InvariantLinear, linear, make_invariant
+from worldroom.models.shared.invariant import EachRow, InvariantLinear, make_invariant
 from worldroom.models.wan import drawn
 from worldroom.models.wan.card import SPECS, wan_card
 from worldroom.models.wan.loop import WanLoop
@@ -105,9 +106,9 @@ def test_a_product_takes_every_row_by_itself(tokens: int, inputs: int, outputs: 
     dice = torch.Generator().manual_seed(0)
     shapes = ((PEOPLE, tokens, inputs), (outputs, inputs), (outputs,))
     x, weight, bias = (torch.randn(shape, generator=dice).to(dtype) for shape in shapes)
-    alone = torch.cat([linear(x[row : row + 1].clone(), weight, bias) for row in range(PEOPLE)])
+    alone = torch.cat([invariant_linear(x[row : row + 1].clone(), weight, bias, x.shape[1]) for row in range(PEOPLE)])
     for count in range(1, PEOPLE + 1):
-        assert torch.equal(linear(x[:count].clone(), weight, bias), alone[:count])
+        assert torch.equal(invariant_linear(x[:count].clone(), weight, bias, x.shape[1]), alone[:count])
     torch.testing.assert_close(alone.float(), (x.float() @ weight.float().T + bias.float()), rtol=0.02, atol=0.05)
 
 
