@@ -8,23 +8,14 @@ Of the one committed chunk only the last `spec.past` latent frames are seen. Not
 where they lie, and a commit pass writes the staged entry layer by layer.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from ...kernels.chunk_attention import Past
 from ...kernels.qk_norm_rope import Staged
 from ..contract.cache import CacheView
+from ..shared.reach import Reach
 from .card import RING, MatrixGameSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """What one attention sees of the chunk before, and where its own keys and values go."""
-
-    past: Past | None
-    staged: Staged | None
 
 
 class Slab:

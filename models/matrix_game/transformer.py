@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from ...kernels.chunk_attention import chunk_attention
 from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, norm_modulate
 from ...kernels.qk_norm_rope import Norms, qk_norm_rope
+from ..shared.reach import Reach
 from ..shared.video.rope import rotation
 from .card import MatrixGameSpec
-from .slab import Reach, Window
+from .slab import Window
 
 ROPE_BASE = 256.0  # of the actions' time axis
 ACTION_NORMS = Norms(each_head=True)

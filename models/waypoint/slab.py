@@ -9,7 +9,6 @@ its own layer by layer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,15 +16,8 @@ from torch import Tensor
 from ...kernels.chunk_attention import Past
 from ...kernels.qk_norm_rope import Staged
 from ..contract.cache import CacheView
+from ..shared.reach import Reach
 from .card import WaypointSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """What one layer sees before its own frame, and where its keys and values go."""
-
-    past: Past | None
-    staged: Staged | None
 
 
 class Slab:

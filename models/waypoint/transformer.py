@@ -20,8 +20,9 @@ from torch.nn import functional as F
 from ...kernels.chunk_attention import chunk_attention
 from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, norm_modulate
 from ...kernels.qk_norm_rope import Norms, qk_norm_rope
+from ..shared.reach import Reach
 from .card import BUTTONS, WaypointSpec
-from .slab import Reach, Window
+from .slab import Window
 
 NORMS = Norms(each_head=True)
 Turn = tuple[Tensor, Tensor]  # cos and sin [1, T, D / 2]
