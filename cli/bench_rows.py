@@ -11,23 +11,16 @@ from rich.table import Table
 from ..clock import SystemClock
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind
-
-
-class RowsTimes(msgspec.Struct, frozen=True):
-    """Milliseconds of all rows."""
-
-    min_ms: float
-    median_ms: float
-    max_ms: float
+from .bench_kernels import Times
 
 
 class RowsFigure(msgspec.Struct, frozen=True):
-    """`gain`: of the medians, how many times faster together."""
+    """Of all rows. `gain`: of the medians, how many times faster together."""
 
     kind: str
     rows: int
-    apart: RowsTimes
-    together: RowsTimes
+    apart: Times
+    together: Times
     gain: float
 
 
@@ -65,8 +58,8 @@ def _seconds(ways: Sequence[Callable[[], None]]) -> list[float]:
     return spent
 
 
-def _times(spent_ms: Sequence[float]) -> RowsTimes:
-    return RowsTimes(min(spent_ms), statistics.median(spent_ms), max(spent_ms))
+def _times(spent_ms: Sequence[float]) -> Times:
+    return Times(min(spent_ms), statistics.median(spent_ms), max(spent_ms))
 
 
 @contextmanager
