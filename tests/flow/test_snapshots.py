@@ -165,15 +165,21 @@ def test_a_snapshot_of_another_card_is_refused() -> None:
         kept.carry_for(toy())
 
 
+async def sleeper(folder: Path) -> tuple[Worker, Person]:
+    """A worker with one slot, and a session that has made ten chunks and sleeps."""
+    here = Worker(toy(), folder, slots=1)
+    await here.engine.start()
+    person = Person(here.engine, "a", "a storm", steering)
+    await person.open(seed=5)
+    await until(lambda: len(person.done) >= 10)
+    here.engine.post(api.Pause("a"))
+    await asyncio.sleep(25)
+    return here, person
+
+
 def test_a_paused_world_sleeps_gives_its_slot_away_and_wakes_within_a_chunk(tmp_path: Path) -> None:
     async def scene() -> None:
-        here = Worker(toy(), tmp_path, slots=1)
-        await here.engine.start()
-        first = Person(here.engine, "a", "a storm", steering)
-        await first.open(seed=5)
-        await until(lambda: len(first.done) >= 10)
-        here.engine.post(api.Pause("a"))
-        await asyncio.sleep(25)
+        here, first = await sleeper(tmp_path)
         capacity = here.engine.capacity()[0]
         assert (capacity.sessions, capacity.pool_bytes_used, capacity.share_used) == (1, 0, 0.0)
 
@@ -214,13 +220,7 @@ def test_a_paused_world_sleeps_gives_its_slot_away_and_wakes_within_a_chunk(tmp_
 
 def test_a_sleeper_whose_cache_cannot_be_written_back_sleeps_on_until_somebody_tries_again(tmp_path: Path) -> None:
     async def scene() -> None:
-        here = Worker(toy(), tmp_path, slots=1)
-        await here.engine.start()
-        person = Person(here.engine, "a", "a storm", steering)
-        await person.open(seed=5)
-        await until(lambda: len(person.done) >= 10)
-        here.engine.post(api.Pause("a"))
-        await asyncio.sleep(25)
+        here, person = await sleeper(tmp_path)
         slept = len(person.done)
 
         def fails(batch: Batch) -> None:
@@ -255,13 +255,7 @@ async def alone_in(folder: Path, count: int) -> list[str]:
 
 def test_a_sleeper_can_be_closed_redirected_and_woken_in_any_order(tmp_path: Path) -> None:
     async def scene() -> None:
-        here = Worker(toy(), tmp_path, slots=1)
-        await here.engine.start()
-        person = Person(here.engine, "a", "a storm", steering)
-        await person.open(seed=5)
-        await until(lambda: len(person.done) >= 10)
-        here.engine.post(api.Pause("a"))
-        await asyncio.sleep(25)
+        here, person = await sleeper(tmp_path)
         person.supersede(restart=True, seed=6)
         here.engine.post(api.Resume("a"))
         before = len(person.done)
