@@ -1,4 +1,8 @@
-"""The drive card: a learned driving world of 128 x 80 pictures, one frame per chunk.
+"""The drive card: a painted driving world of 128 x 80 pictures, one frame per chunk.
+
+Its state is an explicit memory, taught from the simulator's and moved on by a network (recall.py); bends and objects
+come from a random process written by hand (innovations.py); a known camera (camera.py) projects them and the
+transformer paints that.
 
 Sizes are written here once, as numbers; the runtime builds its networks from them and the weight files must fit.
 """
@@ -38,7 +42,7 @@ def drive_card(exact: bool = True) -> ModelCard:
         name="drive",
         version="2",
         family="drive",
-        title="Drive: a dreamed road",
+        title="Drive: a painted road",
         components=(
             ComponentSpec("transformer", "predicts frames", 2_810_450, "transformer.safetensors", "Apache-2.0"),
             ComponentSpec("autoencoder", "pictures and latents", 755_412, "autoencoder.safetensors", "Apache-2.0"),
