@@ -53,7 +53,7 @@ train: .venv/dev  ## train `drive` from nothing by its own recipe
 	.venv/bin/worldroom train drive $(ARGS)
 
 protocol: .venv/dev  ## write docs/PROTOCOL.md and docs/protocol.schema.json from the types
-	.venv/bin/python -m worldroom.rtc.protocol docs
+	.venv/bin/python -m worldroom.rtc.http.docs docs
 
 clean:
 	rm -rf .venv build clients/web/node_modules *.egg-info

@@ -18,23 +18,23 @@ from rich.console import Console
 
 from ..clock import SystemClock
 from ..engine.api import Capacity
-from ..engine.process.remote import RemoteEngine, WorkerFailed
-from ..engine.process.serving import Serving
-from ..engine.process.workers import Workers
 from ..engine.spec import EngineSpec
+from ..engine.worker.client import WorkerClient, WorkerFailed
+from ..engine.worker.pool import WorkerPool
+from ..engine.worker.spec import WorkerSpec
 from ..models import catalog
 from ..models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from ..models.toy.card import ToySpec
-from ..rtc.app import create_app
 from ..rtc.edge import EdgeSpec
-from ..rtc.serving import EdgeServer
-from ..sessions.journal import Journal
-from ..sessions.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
-from ..sessions.returning import Returning
-from ..sessions.rooms import Rooms, RoomsSpec
-from ..sessions.spool import SpoolTaken
-from ..sessions.streams import Streams
-from ..sessions.worlds import Worlds
+from ..rtc.http.app import create_app
+from ..rtc.http.server import EdgeServer
+from ..sessions.journal.journal import Journal
+from ..sessions.journal.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
+from ..sessions.journal.spool import SpoolTaken
+from ..sessions.journal.streams import Streams
+from ..sessions.rooms.rooms import Rooms, RoomsSpec
+from ..sessions.rooms.suspend import RoomSuspension
+from ..sessions.rooms.suspend_store import SuspendStore
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
 JOURNAL_KEEP_S = 7 * 24 * 3600
@@ -77,15 +77,15 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     choice, asleep = _choice(spec), _empty(spec.data_dir / "asleep")
     engine_spec = EngineSpec(slots=spec.slots)
     prices = _cache_dir() / "prices"
-    serving = Serving((spec.card,), choice, spec.toy, engine_spec, asleep, spec.checkpoint, prices, SPARE_AFTER_S)
+    serving = WorkerSpec((spec.card,), choice, spec.toy, engine_spec, asleep, spec.checkpoint, prices, SPARE_AFTER_S)
     clock = SystemClock()
-    engine = Workers(tuple(RemoteEngine(serving, clock) for _ in range(spec.workers)))
+    engine = WorkerPool(tuple(WorkerClient(serving, clock) for _ in range(spec.workers)))
     async with AsyncExitStack() as stack:
         streams = await stack.enter_async_context(_streams(spec))
         stack.push_async_callback(engine.close)
         journal = _journal(spec, clock, streams)
         stack.push_async_callback(journal.close)
-        returning = Returning(Worlds(streams.redis, ROOM_KEEP_S), engine)
+        returning = RoomSuspension(SuspendStore(streams.redis, ROOM_KEEP_S), engine)
         rooms = Rooms(
             engine, journal, clock, RoomsSpec(card=spec.card, lease_s=spec.lease_seconds), returning=returning
         )
@@ -101,7 +101,7 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
             await warming
 
 
-async def _warm_up(engine: Workers, server: EdgeServer, listener: socket.socket, console: Console) -> None:
+async def _warm_up(engine: WorkerPool, server: EdgeServer, listener: socket.socket, console: Console) -> None:
     """Make the engine ready, then print where to go; a fault here stops the server instead of leaving it deaf."""
     try:
         await engine.start()

@@ -9,7 +9,8 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import typer
 
 from .. import __version__
-from . import bench, cards, join, parity, replay, rollout, serve, top, train
+from . import cards, join, parity, replay, rollout, serve, top, train
+from .bench import command
 
 app = typer.Typer(
     name="worldroom",
@@ -23,7 +24,7 @@ app.command("serve")(serve.serve)
 app.add_typer(cards.app, name="cards")
 app.command("train")(train.train)
 app.command("parity")(parity.parity)
-app.add_typer(bench.app, name="bench")
+app.add_typer(command.app, name="bench")
 app.command("join")(join.join)
 app.command("replay")(replay.replay)
 app.command("top")(top.top)

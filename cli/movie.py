@@ -10,9 +10,9 @@ from av.container import OutputContainer
 from av.video.stream import VideoStream
 
 from ..clock import Clock
-from ..engine.device.worker import Device
+from ..engine.device.device import Device
+from ..engine.output.pixels import mark, shown
 from ..engine.rollout import Rollout
-from ..engine.showing.pictures import mark, shown
 from ..models.contract.card import FrameSpec
 from ..models.contract.loaded import LoadedCard
 

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..models.parity.ladder import Verdict
+from ..models.parity.ladder import ParityVerdict
 from .errors import fail
 from .output import JsonFlag, print_object
 
@@ -16,7 +16,7 @@ class ParityReport(msgspec.Struct, frozen=True):
     """`ok`: no rung failed; skipped rungs say why and fail nothing."""
 
     ok: bool
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ParityVerdict, ...]
 
 
 def parity(
@@ -31,7 +31,7 @@ def parity(
 
     if (card is None) == (not every):
         raise fail("name one card, or say --all")
-    verdicts: list[Verdict] = []
+    verdicts: list[ParityVerdict] = []
     try:
         for name in catalog.names() if card is None else (card,):
             verdicts += [judge(name, trial) for trial in catalog.trials(name, slow)]
@@ -56,7 +56,7 @@ def parity(
     raise typer.Exit(0 if report.ok else 1)
 
 
-def _table(verdicts: tuple[Verdict, ...]) -> Table:
+def _table(verdicts: tuple[ParityVerdict, ...]) -> Table:
     table = Table("card", "rung", "what is compared", "max abs error", "tolerance", "taps", "verdict")
     for verdict in verdicts:
         figure = "-" if verdict.figure is None else f"{verdict.figure:.3g}"

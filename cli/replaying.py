@@ -12,15 +12,15 @@ from rich.table import Table
 from ..clients.python.recorder import Recorder
 from ..clock import SystemClock
 from ..engine import api
-from ..engine.process.remote import RemoteEngine, WorkerFailed
-from ..engine.process.serving import Serving
 from ..engine.spec import EngineSpec
+from ..engine.worker.client import WorkerClient, WorkerFailed
+from ..engine.worker.spec import WorkerSpec
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
 from ..models.toy.card import ToySpec
-from ..sessions import replay as again
-from ..sessions.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
-from ..sessions.streams import StreamError, Streams
+from ..sessions.journal import replay as again
+from ..sessions.journal.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
+from ..sessions.journal.streams import StreamError, Streams
 from .assemble import JOURNAL_KEEP_S
 from .errors import did_you_mean
 from .output import progress
@@ -28,7 +28,7 @@ from .output import progress
 SHOWN_MOST = 20
 
 
-class Diverged(msgspec.Struct, frozen=True):
+class DivergedChunk(msgspec.Struct, frozen=True):
     """The first chunk whose latents are not what was recorded."""
 
     epoch: int
@@ -60,7 +60,7 @@ class ReplayReport(msgspec.Struct, frozen=True):
     chunks: int
     same: bool
     different: int
-    first_divergence: Diverged | None
+    first_divergence: DivergedChunk | None
     frames: int
     movie: str | None
 
@@ -87,7 +87,7 @@ async def play(
         if session not in names:
             raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
         script = await again.read(event async for _, _, event in streams.read(session))
-    engine = RemoteEngine(_serving(script, checkpoint, toy_chunk), SystemClock())
+    engine = WorkerClient(_serving(script, checkpoint, toy_chunk), SystemClock())
     movie = None if out is None else Recorder(out, catalog.card(script.opened.card).frame.fps)
 
     with progress("chunks") as bar:
@@ -113,7 +113,9 @@ async def play(
         chunks=result.chunks,
         same=first is None,
         different=len(result.mismatches),
-        first_divergence=None if first is None else Diverged(first.epoch, first.chunk, first.recorded, first.replayed),
+        first_divergence=None
+        if first is None
+        else DivergedChunk(first.epoch, first.chunk, first.recorded, first.replayed),
         frames=movie.frames if movie is not None else 0,
         movie=str(out) if out is not None else None,
     )
@@ -124,11 +126,11 @@ def chunks_until(script: again.Script, frame: api.Frame) -> int:
     return sum(len(epoch.chunks) for epoch in script.epochs if epoch.epoch < frame.epoch) + frame.chunk + 1
 
 
-def _serving(script: again.Script, checkpoint: Path | None, toy_chunk: int) -> Serving:
+def _serving(script: again.Script, checkpoint: Path | None, toy_chunk: int) -> WorkerSpec:
     opened, toy = script.opened, ToySpec(per_chunk=toy_chunk)
     sampler = catalog.card(opened.card, toy).recipe.default.sampler
     choice = RuntimeChoice(sampler, opened.steps, Precision(opened.precision)).in_mode(opened.mode)
-    return Serving((opened.card,), choice, toy, EngineSpec(slots=1), None, checkpoint)
+    return WorkerSpec((opened.card,), choice, toy, EngineSpec(slots=1), None, checkpoint)
 
 
 @asynccontextmanager

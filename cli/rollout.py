@@ -49,7 +49,7 @@ def rollout(
     Example: worldroom rollout drive --prompt "neon city at night" --frames 240 --hold gas --out night.mp4
     """
     from ..clock import SystemClock
-    from ..engine.device.worker import ThreadDevice
+    from ..engine.device.device import ThreadDevice
     from ..models import catalog
     from ..models.contract.conditions import BadPrompt
     from ..models.contract.recipe import RecipeMismatch

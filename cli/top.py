@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from ..engine.api import Capacity, SessionInfo
-from ..engine.life.phase import Phase
+from ..engine.session.state import SessionState
 from .errors import fail
 from .output import short_bytes
 
@@ -105,8 +105,8 @@ def report(before: Now, now: Now) -> TopReport:
 
 def table(shown: TopReport) -> Group:
     """Readable at 80 columns; names are never cut."""
-    asleep = [entry.info for entry in shown.sessions if entry.info.phase == Phase.ASLEEP]
-    awake = [entry for entry in shown.sessions if entry.info.phase != Phase.ASLEEP]
+    asleep = [entry.info for entry in shown.sessions if entry.info.phase == SessionState.ASLEEP]
+    awake = [entry for entry in shown.sessions if entry.info.phase != SessionState.ASLEEP]
     parts: list[RenderableType] = [_cards(shown.cards), _awake(awake)]
     if asleep:
         parts.append(_asleep(asleep))

@@ -26,12 +26,12 @@ class BadFrames(ValueError):
     """A finished chunk whose frames are not what the card promises."""
 
 
-class Scope:
+class CancelScope:
     """One node of the tree server > session > chunk: cancelled when it or anything above it is."""
 
     __slots__ = ("_cancelled", "_parent")
 
-    def __init__(self, parent: "Scope | None" = None) -> None:
+    def __init__(self, parent: "CancelScope | None" = None) -> None:
         self._parent = parent
         self._cancelled = False
 
@@ -79,7 +79,7 @@ class NoCache:
 Execute = Callable[[WorkPlan[Any], CacheView | None], Awaitable[Any]]
 
 
-class Ahead(Protocol):
+class DecodeOverlap(Protocol):
     """Whether and when a chunk's world goes on before its pictures are made (`life/ahead.py`)."""
 
     async def met(self) -> Any | None:
@@ -99,9 +99,9 @@ async def drive_chunk(
     ask: Ask[Any],
     writes: Writes,
     execute: Execute,
-    scope: Scope,
+    scope: CancelScope,
     frame: FrameSpec,
-    ahead: Ahead | None = None,
+    ahead: DecodeOverlap | None = None,
 ) -> Outcome[Any]:
     """Make one chunk. Raises `Superseded`, `BadFrames` or whatever a step raised; then nothing of it is committed,
     unless its world went ahead: then only its pictures are missing.
@@ -136,7 +136,7 @@ async def drive_chunk(
 
 
 async def _before_pictures(
-    loop: Loop[Any, Any, Any, Any], state: Any, writes: Writes, scope: Scope, ahead: Ahead
+    loop: Loop[Any, Any, Any, Any], state: Any, writes: Writes, scope: CancelScope, ahead: DecodeOverlap
 ) -> tuple[Any, bool]:
     """The state with what only the chunk before could tell, and whether the world has gone on."""
     if (carry := await ahead.met()) is not None:

@@ -17,24 +17,24 @@ from ..models.contract.cache import CacheView
 from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import Ask, Outcome, StepKind, WorkPlan
-from ..models.contract.program import Where
+from ..models.contract.placement import Placement
 from .api import LatencyClass
-from .device.dispatch import Dispatcher, Job
-from .device.worker import Device
-from .drive import Scope, Writes, drive_chunk
+from .card import CardRuntime
+from .device.device import Device
+from .device.dispatch import Dispatcher, QueuedStep
+from .drive import CancelScope, Writes, drive_chunk
 from .scheduling.costs import Costs, StepKey
 from .scheduling.scheduler import Rules, Ticket
-from .served import ServedCard
 
 
 class Rollout:
     """One world on a device of its own; `frames` may be asked once."""
 
     def __init__(self, loaded: LoadedCard, device: Device, clock: Clock, seed: int, steps: int | None = None) -> None:
-        self._served, self._device, self._clock, self._seed = ServedCard.with_slots(loaded, 1), device, clock, seed
+        self._served, self._device, self._clock, self._seed = CardRuntime.with_slots(loaded, 1), device, clock, seed
         self._steps = steps or self._served.default_steps
         self._dispatcher = Dispatcher(device, Costs(), clock, Rules(1, 0.0, seed), lambda: math.inf)
-        self._scope = Scope()
+        self._scope = CancelScope()
 
     async def frames(self, prompt: str, actions: Sequence[tuple[float, ...]]) -> AsyncIterator[npt.NDArray[np.uint8]]:
         """One chunk per action (a value per control); yields its frames as the card's `FrameSpec` says.
@@ -67,7 +67,7 @@ class Rollout:
 
     def _begin(self, ask: Ask[Any], writes: Writes, before: "_Chunk | None") -> "_Chunk":
         loaded = self._served.loaded
-        chunk = _Chunk(before, loaded.card.program.where(StepKind.DECODE) is Where.BESIDE)
+        chunk = _Chunk(before, loaded.card.program.where(StepKind.DECODE) is Placement.BESIDE)
         driven = drive_chunk(loaded.loop, ask, writes, self._execute, self._scope, loaded.card.frame, chunk)
         chunk.task = asyncio.create_task(driven)
         return chunk
@@ -86,7 +86,7 @@ class Rollout:
             deadline=math.inf,
             remaining=0.0,
         )
-        ran = await self._dispatcher.submit(ticket, Job(self._served.loaded, row, view, self._scope))
+        ran = await self._dispatcher.submit(ticket, QueuedStep(self._served.loaded, row, view, self._scope))
         return ran.result
 
 

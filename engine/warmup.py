@@ -15,15 +15,15 @@ import numpy as np
 from ..models.contract.cache import CacheView
 from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.loop import Ask, Outcome, StepKind, WorkPlan
-from . import api, prices
-from .caches.cacheio import ReadEntries
-from .device.dispatch import Job, Ran
-from .device.worker import Batch, Device, run
+from . import api, cost_store
+from .caches.entry_io import ReadEntries
+from .card import CardRuntime
+from .device.device import Batch, Device, run
+from .device.dispatch import QueuedStep, StepRun
 from .drive import drive_chunk
 from .scheduling.costs import StepKey
 from .scheduling.scheduler import Ticket
-from .served import ServedCard
-from .shared import Shared
+from .services import Services
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ CREDIBLE, NOISE = 2.0, 0.0005
 """Kept prices are believed when the fastest chunk of now and of then differ by no more than this factor and noise."""
 
 
-async def warm_up(served: ServedCard, shared: Shared, device: Device) -> None:
+async def warm_up(served: CardRuntime, shared: Services, device: Device) -> None:
     """Run the card alone. Needs a dispatcher that serves its queue and no session."""
     started, card, default = shared.clock.now(), served.loaded.card, served.default_steps
     first = await _Rehearsal(served, shared).chunks(default, CHUNKS)
@@ -61,16 +61,16 @@ async def warm_up(served: ServedCard, shared: Shared, device: Device) -> None:
     seconds = shared.clock.now() - started
     log.info("card '%s' is warm after %.2f s, its prices were %s", card.name, seconds, "kept" if kept else "measured")
     if shared.prices is not None and not kept:
-        sheet = prices.sheet_of(served, shared.costs, prices.subject(served, device.name))
+        sheet = cost_store.sheet_of(served, shared.costs, cost_store.subject(served, device.name))
         await asyncio.get_running_loop().run_in_executor(shared.encoders, shared.prices.write, card.name, sheet)
 
 
-async def _take_over_kept(served: ServedCard, shared: Shared, device: Device) -> bool:
+async def _take_over_kept(served: CardRuntime, shared: Services, device: Device) -> bool:
     """Whether there were prices on disk that agree with the few chunks made so far; then they are known now."""
     folder, card, steps = shared.prices, served.loaded.card.name, served.default_steps
     if folder is None:
         return False
-    subject = prices.subject(served, device.name)
+    subject = cost_store.subject(served, device.name)
     sheet = await asyncio.get_running_loop().run_in_executor(shared.encoders, folder.read, card, subject)
     chunk = next((chunk for chunk in sheet.chunks if chunk.steps == steps), None) if sheet else None
     if sheet is None or chunk is None:
@@ -79,14 +79,14 @@ async def _take_over_kept(served: ServedCard, shared: Shared, device: Device) ->
     if max(then, now) > CREDIBLE * min(then, now) + NOISE:
         log.warning("kept prices of '%s' are ignored: a chunk took %.4f s, now it takes %.4f s", card, then, now)
         return False
-    prices.restore(sheet, served, shared.costs)
+    cost_store.restore(sheet, served, shared.costs)
     return True
 
 
 class _Rehearsal:
     """A session without a person: slot, prompt and carry for a few chunks."""
 
-    def __init__(self, served: ServedCard, shared: Shared) -> None:
+    def __init__(self, served: CardRuntime, shared: Services) -> None:
         self._served, self._shared = served, shared
         self._steps: list[StepKey] = []
         self._seconds = 0.0
@@ -121,7 +121,7 @@ class _Rehearsal:
         self._seconds += ran.seconds
         return ran.result
 
-    async def _run(self, key: StepKey, row: Any, view: CacheView | None) -> Ran:
+    async def _run(self, key: StepKey, row: Any, view: CacheView | None) -> StepRun:
         shared = self._shared
         ticket = Ticket(
             number=shared.dispatcher.number(),
@@ -133,16 +133,16 @@ class _Rehearsal:
             deadline=math.inf,
             remaining=0.0,
         )
-        return await shared.dispatcher.submit(ticket, Job(self._served.loaded, row, view, shared.scope))
+        return await shared.dispatcher.submit(ticket, QueuedStep(self._served.loaded, row, view, shared.scope))
 
 
-def _idle(served: ServedCard) -> Conditions:
+def _idle(served: CardRuntime) -> Conditions:
     controls = (0.0,) * len(served.loaded.card.controls)
     share = PromptShare(served.prompt_key(served.loaded.card.suggestions[0]), 1.0)
     return Conditions(epoch=0, controls=controls, pointer=(0.0, 0.0), prompts=(share,), prompt_version=1, input_seq=0)
 
 
-def _unrehearsed(served: ServedCard) -> list[StepKey]:
+def _unrehearsed(served: CardRuntime) -> list[StepKey]:
     """Step kinds that only some chunks have (an opening picture, a rebuilt cache); priced whatever their shape."""
     card, precision = served.loaded.card, served.loaded.choice.precision
     kinds = dict.fromkeys(kind for loop in card.loops for kind in loop.steps)
@@ -150,7 +150,7 @@ def _unrehearsed(served: ServedCard) -> list[StepKey]:
     return [StepKey(card.name, kind, (), precision) for kind in kinds if kind not in rehearsed]
 
 
-async def _price_batches(served: ServedCard, shared: Shared, device: Device, key: StepKey, rows: int) -> None:
+async def _price_batches(served: CardRuntime, shared: Services, device: Device, key: StepKey, rows: int) -> None:
     """Measure `rows` rows and more: one row of what is in every chunk was measured there."""
     while rows <= min(shared.spec.max_rows, served.pool.slots):
         work = served.loaded.runtime.warm_up_rows(key.kind, rows)
@@ -159,7 +159,7 @@ async def _price_batches(served: ServedCard, shared: Shared, device: Device, key
         rows *= 2
 
 
-async def _price_cache_io(served: ServedCard, shared: Shared, device: Device) -> None:
+async def _price_cache_io(served: CardRuntime, shared: Services, device: Device) -> None:
     """Measure reading a full window, as a checkpoint does."""
     slot = served.pool.acquire()
     row = ReadEntries(slot, tuple(range(served.pool.spec.window)))
@@ -169,7 +169,7 @@ async def _price_cache_io(served: ServedCard, shared: Shared, device: Device) ->
         served.pool.free(slot)
 
 
-async def _price(shared: Shared, device: Device, key: StepKey, batch: Batch) -> None:
+async def _price(shared: Services, device: Device, key: StepKey, batch: Batch) -> None:
     """Run the batch once to make it warm, then to measure it where its price is not known yet."""
     rows = len(batch.rows)
     await run(device, batch)
@@ -177,7 +177,7 @@ async def _price(shared: Shared, device: Device, key: StepKey, batch: Batch) -> 
         shared.costs.observe(key, rows, (await run(device, batch)).seconds)
 
 
-async def _warm_encoder(served: ServedCard, shared: Shared, outcome: Outcome[Any], frames: int) -> None:
+async def _warm_encoder(served: CardRuntime, shared: Services, outcome: Outcome[Any], frames: int) -> None:
     loop, frame = asyncio.get_running_loop(), served.loaded.card.frame
     encoder = await loop.run_in_executor(shared.encoders, shared.encoder, frame, shared.spec.kbps, shared.spec.kbps_max)
     picture = np.asarray(outcome.frames[0])

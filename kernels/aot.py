@@ -27,7 +27,7 @@ from . import (
     qk_norm_rope,
     sampler_step,
 )
-from .launch import INTERPRETED, Build, triton
+from .backend import INTERPRETED, Build, triton
 
 OPERATIONS = (
     attention_kernel,

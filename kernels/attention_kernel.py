@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .launch import WIDE, Build, jit, power_of_two, tl
+from .backend import WIDE, Build, jit, power_of_two, tl
 
 _BLOCK_Q = 64
 _LOG2E = 1.4426950408889634

@@ -24,15 +24,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from . import attention_kernel
-from .door import expect, expect_dtype, expect_floats, expect_shape
-from .launch import Backend, Choice, choice, runs_triton
+from .backend import Backend, Choice, choice, runs_triton
+from .checks import expect, expect_dtype, expect_floats, expect_shape
 
 FP8 = torch.float8_e4m3fn
 _SCORES = 16 * 2**20  # scores the reference holds at once
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class AttendedPast:
     """What rows see before themselves. `entries_BE`, `lengths_BE` int32; see the module's docstring.
 
     `turn`: cos and sin [E * S, P] for keys kept plain. `scales_E2SG`: float32, any strides, for int8 and fp8 slabs.
@@ -46,7 +46,7 @@ class Past:
 
 
 def chunk_attention(
-    q_BTHD: Tensor, past: Past | None, own: tuple[Tensor, Tensor] | None, *, backend: Backend | None = None
+    q_BTHD: Tensor, past: AttendedPast | None, own: tuple[Tensor, Tensor] | None, *, backend: Backend | None = None
 ) -> Tensor:
     """[B, T, H, D]. `own`: keys and values [B, T', G, D] of the chunk itself, rotated. Raises BadInput."""
     _check(q_BTHD, past, own)
@@ -69,7 +69,9 @@ def choose(q_BTHD: Tensor) -> Choice:
 # ---- reference: torch's fused kernel, but in 16 bits plain products, which beat it on a CPU ----
 
 
-def _seen(q_THD: Tensor, row: int, past: Past | None, own: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
+def _seen(
+    q_THD: Tensor, row: int, past: AttendedPast | None, own: tuple[Tensor, Tensor] | None
+) -> tuple[Tensor, Tensor]:
     """All keys and values of one row [tokens, G, D]."""
     keys, values = ([own[0][row]], [own[1][row]]) if own is not None else ([], [])
     if past is not None:
@@ -89,7 +91,7 @@ def _seen(q_THD: Tensor, row: int, past: Past | None, own: tuple[Tensor, Tensor]
     return torch.cat(keys), torch.cat(values)
 
 
-def _kept(past: Past, entry: int, length: int) -> tuple[Tensor, Tensor]:
+def _kept(past: AttendedPast, entry: int, length: int) -> tuple[Tensor, Tensor]:
     both = past.slab_E2SGD[entry]
     k, v = both if length == both.shape[1] else both[:, :length]
     if past.scales_E2SG is None:
@@ -127,7 +129,7 @@ def _reference(q_THD: Tensor, k_SGD: Tensor, v_SGD: Tensor) -> Tensor:
 # ---- the door ----
 
 
-def _check(q: Tensor, past: Past | None, own: tuple[Tensor, Tensor] | None) -> None:
+def _check(q: Tensor, past: AttendedPast | None, own: tuple[Tensor, Tensor] | None) -> None:
     expect_shape("q", q, (None, None, None, None))
     expect_floats(("q", q))
     rows, _, heads, width = q.shape
@@ -146,7 +148,7 @@ def _check(q: Tensor, past: Past | None, own: tuple[Tensor, Tensor] | None) -> N
     expect(heads % groups == 0, f"{heads} query heads do not split over {groups} heads of keys")
 
 
-def _check_past(q: Tensor, past: Past, groups: int | None) -> None:
+def _check_past(q: Tensor, past: AttendedPast, groups: int | None) -> None:
     slab = past.slab_E2SGD
     rows, width = q.shape[0], q.shape[3]
     expect_shape("slab", slab, (None, 2, None, groups, width))

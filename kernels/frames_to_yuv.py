@@ -21,14 +21,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .door import FLOATS, expect, expect_dtype, expect_shape
-from .launch import Backend, Build, Choice, choice, jit, runs_triton, tl
+from .backend import Backend, Build, Choice, choice, jit, runs_triton, tl
+from .checks import FLOATS, expect, expect_dtype, expect_shape
 
 _LARGEST = 2**31 - 1
 _BLOCK = 128
 
 
-class Layout(StrEnum):
+class YuvLayout(StrEnum):
     """How planes lie."""
 
     I420 = "i420"
@@ -37,7 +37,7 @@ class Layout(StrEnum):
 
 def frames_to_yuv(
     rgb_T3HW: Tensor,
-    layout: Layout = Layout.I420,
+    layout: YuvLayout = YuvLayout.I420,
     scale: int = 1,
     smooth: bool = False,
     *,
@@ -73,7 +73,7 @@ def cubic_weights(scale: int) -> Tensor:
 # ---- reference ----
 
 
-def _reference(rgb: Tensor, layout: Layout, scale: int, smooth: bool) -> Tensor:
+def _reference(rgb: Tensor, layout: YuvLayout, scale: int, smooth: bool) -> Tensor:
     x = rgb.float() * (1 / 255) if rgb.dtype is torch.uint8 else rgb.float().clamp(-1, 1) * 0.5 + 0.5
     if scale > 1 and smooth:
         x = _cubic(_cubic(x, scale).transpose(2, 3), scale).transpose(2, 3).clamp(0, 1)
@@ -85,7 +85,7 @@ def _reference(rgb: Tensor, layout: Layout, scale: int, smooth: bool) -> Tensor:
     light = _luma(mean)
     cb = _bytes((mean[:, 2] - light) * (224 / 1.8556) + 128.5)
     cr = _bytes((mean[:, 0] - light) * (224 / 1.5748) + 128.5)
-    chroma = torch.stack([cb, cr], 3 if layout is Layout.NV12 else 1)
+    chroma = torch.stack([cb, cr], 3 if layout is YuvLayout.NV12 else 1)
     return torch.cat([y.flatten(1), chroma.flatten(1)], 1)
 
 
@@ -196,14 +196,14 @@ def _kernel(
         tl.store(chroma + height * SCALE // 2 * half + at, cr, inside)
 
 
-def _launched(rgb: Tensor, layout: Layout, scale: int, smooth: bool) -> Tensor:
+def _launched(rgb: Tensor, layout: YuvLayout, scale: int, smooth: bool) -> Tensor:
     frames, _, height, width = rgb.shape
     out = torch.empty((frames, height * width * scale * scale * 3 // 2), dtype=torch.uint8, device=rgb.device)
     half = width * scale // 2
     if out.numel():
         _kernel[(-(-half // _BLOCK), height * scale // 2, frames)](
             rgb, out, cubic_weights(scale).to(rgb.device), height, width, *rgb.stride(),
-            SCALE=scale, SMOOTH=smooth and scale > 1, BYTES=rgb.dtype is torch.uint8, NV12=layout is Layout.NV12,
+            SCALE=scale, SMOOTH=smooth and scale > 1, BYTES=rgb.dtype is torch.uint8, NV12=layout is YuvLayout.NV12,
             BLOCK=_BLOCK, num_warps=4, enable_fp_fusion=False,
         )  # fmt: skip
     return out

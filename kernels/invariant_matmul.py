@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .door import FLOATS, expect, expect_dtype, expect_shape
-from .launch import WIDE, Backend, Build, Choice, choice, jit, runs_triton, tl
-from .parts import ONEDNN, TOGETHER, alike, by_parts
+from .backend import WIDE, Backend, Build, Choice, choice, jit, runs_triton, tl
+from .checks import FLOATS, expect, expect_dtype, expect_shape
+from .row_grouping import ONEDNN, TOGETHER, alike, by_parts
 
 TILE = 32
 _BLOCK = 64

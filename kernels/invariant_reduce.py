@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .door import FLOATS, expect, expect_dtype, expect_floats
-from .launch import Backend, Build, Choice, choice, jit, runs_triton, tl
+from .backend import Backend, Build, Choice, choice, jit, runs_triton, tl
+from .checks import FLOATS, expect, expect_dtype, expect_floats
 
 LANES = 256
 

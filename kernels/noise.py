@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from . import philox
-from .door import expect
-from .launch import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
+from .backend import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
+from .checks import expect
 from .philox import WORD, NoiseKey, blocks_of
 
 

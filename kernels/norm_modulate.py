@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .door import expect, expect_floats, expect_shape
-from .launch import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
+from .backend import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
+from .checks import expect, expect_floats, expect_shape
 
 WIDEST = 16384
 

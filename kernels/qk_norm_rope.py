@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .backend import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
+from .checks import expect, expect_dtype, expect_floats, expect_shape
 from .chunk_attention import turned
-from .door import expect, expect_dtype, expect_floats, expect_shape
-from .launch import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
 
 WIDEST = 8192
 

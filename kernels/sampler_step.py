@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 
 from . import noise
-from .door import expect, expect_dtype, expect_shape
-from .launch import Backend, Build, Choice, choice, jit, runs_triton, tl
+from .backend import Backend, Build, Choice, choice, jit, runs_triton, tl
+from .checks import expect, expect_dtype, expect_shape
 from .philox import NoiseKey, blocks_of
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SamplerMove:
     """From noise level `sigma` to `next_sigma`, both in 0..1; `key` says where fresh noise comes from."""
 
     sigma: float
@@ -44,7 +44,9 @@ class Step:
         return 0.0 if self.key is None else self.next_sigma
 
 
-def sampler_step(x: Tensor, velocity: Tensor, steps: Sequence[Step], *, backend: Backend | None = None) -> Tensor:
+def sampler_step(
+    x: Tensor, velocity: Tensor, steps: Sequence[SamplerMove], *, backend: Backend | None = None
+) -> Tensor:
     """The next x [rows, ...], float32 as `x` and `velocity` are; one step a row. Raises BadInput."""
     expect(x.ndim > 1 and x.shape[0] == len(steps), f"x is {list(x.shape)} for {len(steps)} steps")
     expect_shape("velocity", velocity, tuple(x.shape))
@@ -63,7 +65,7 @@ def choose(x: Tensor) -> Choice:
     return choice(x.device, [])
 
 
-def reference(x: Tensor, velocity: Tensor, step: Step) -> Tensor:
+def reference(x: Tensor, velocity: Tensor, step: SamplerMove) -> Tensor:
     """One row."""
     moved = x.double() + step.drift * velocity.double()
     if step.key is None or step.level == 0:
@@ -111,7 +113,7 @@ def _kernel(
         tl.store(out + start + place, _moved(start + place, inside, second, x, velocity, step), inside)
 
 
-def _launched(x: Tensor, velocity: Tensor, steps: Sequence[Step]) -> Tensor:
+def _launched(x: Tensor, velocity: Tensor, steps: Sequence[SamplerMove]) -> Tensor:
     out = torch.empty(x.shape, device=x.device)
     count = x[0].numel()
     noisy = any(step.level != 0 for step in steps)

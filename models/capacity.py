@@ -2,7 +2,7 @@
 
     python -m worldroom.models.capacity docs/CAPACITY.md
 
-Pure arithmetic over `Account`s; knows no device but the data sheets below, and measures nothing.
+Pure arithmetic over `Footprint`s; knows no device but the data sheets below, and measures nothing.
 """
 
 import sys
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import catalog
-from .contract.account import Account
 from .contract.card import ModelCard
+from .contract.footprint import Footprint
 
 GIB, TERA = 2**30, 10**12
 SHARE_OF_PEAK = 0.4  # of the data sheet's FLOP/s that steps are assumed to reach
@@ -49,14 +49,14 @@ class Holding:
         return min(self.by_memory, self.by_compute)
 
 
-def holding(account: Account, gpu: Gpu) -> Holding:
+def holding(account: Footprint, gpu: Gpu) -> Holding:
     """Text encoders count as resident; a server that keeps them elsewhere has their bytes to spare."""
     room = USABLE * gpu.memory_gb * 1e9 - account.weight_bytes - account.activation_bytes
     by_memory = max(0, int(room // account.session_bytes)) if account.session_bytes else 0
     return Holding(by_memory, int(SHARE_OF_PEAK * gpu.tflops * TERA // account.flop_per_second))
 
 
-def accounts() -> tuple[tuple[ModelCard, Account], ...]:
+def accounts() -> tuple[tuple[ModelCard, Footprint], ...]:
     """Every card of published weights, counted from its sizes, in the catalog's order."""
     found = []
     for name in catalog.names():
@@ -74,7 +74,7 @@ def markdown() -> str:
     return "\n".join(parts)
 
 
-def _weights(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+def _weights(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
     body = [
         [card.name, *(f"{p.parameters / 1e9:.2f} G ({p.name})" for p in account.parts[:3]), _gib(account.weight_bytes)]
         for card, account in rows
@@ -83,7 +83,7 @@ def _weights(rows: Sequence[tuple[ModelCard, Account]]) -> str:
     return "## Weights, bf16\n\n" + _table(["card", "parameters", "", "", "GiB in all"], body)
 
 
-def _sessions(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+def _sessions(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
     body = [
         [
             card.name,
@@ -100,7 +100,7 @@ def _sessions(rows: Sequence[tuple[ModelCard, Account]]) -> str:
     return "## Bytes of one session at a full window, GiB\n\n" + _table(head, body)
 
 
-def _work(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+def _work(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
     body = []
     for card, account in rows:
         steps = " + ".join(f"{s.passes} x {s.flop / TERA:.2f} ({s.name})" for s in account.steps)
@@ -110,7 +110,7 @@ def _work(rows: Sequence[tuple[ModelCard, Account]]) -> str:
     return "## Work of one chunk\n\n" + _table(head, body)
 
 
-def _held(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+def _held(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
     body = []
     for card, account in rows:
         held = [holding(account, gpu) for gpu in GPUS]
@@ -119,7 +119,7 @@ def _held(rows: Sequence[tuple[ModelCard, Account]]) -> str:
     return "## Sessions a GPU can hold (by memory / by compute)\n\n" + _table(head, body)
 
 
-def _by_hand(rows: Sequence[tuple[ModelCard, Account]]) -> str:
+def _by_hand(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
     card, account = rows[0]
     gpu = GPUS[3]
     held = holding(account, gpu)

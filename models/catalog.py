@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .anyflow.family import FAMILY as ANYFLOW
-from .contract.account import Account
 from .contract.card import ModelCard
+from .contract.footprint import Footprint
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
 from .drive.family import FAMILY as DRIVE
 from .family import Family
 from .matrix_game.family import FAMILY as MATRIX_GAME
-from .parity.ladder import Trial
+from .parity.ladder import ParityCheck
 from .toy.card import ToySpec, toy_card
 from .toy.family import FAMILY as TOY
 from .toy.family import load_toy
@@ -56,13 +56,13 @@ def family(name: str) -> tuple[Family, ModelCard]:
     return _FAMILY_OF[name]
 
 
-def trials(name: str, slow: bool = False) -> tuple[Trial, ...]:
+def trials(name: str, slow: bool = False) -> tuple[ParityCheck, ...]:
     """The rungs of a card's parity ladder, slow ones when they are asked for; raises `UnknownCard`."""
     owner, made = family(name)
     return tuple(trial for trial in owner.trials(made) if slow or not trial.slow)
 
 
-def account(name: str) -> Account | None:
+def account(name: str) -> Footprint | None:
     """Bytes and FLOPs of a card, None for one without weights; raises `UnknownCard` or `WeightsError`.
 
     A card that carries its weights is counted by running it.

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .checkpoints.manifest import Manifest
-from .contract.account import Account
 from .contract.card import ModelCard
+from .contract.footprint import Footprint
 from .contract.loaded import LoadedCard
 from .contract.recipe import RuntimeChoice
-from .parity.ladder import Trial
+from .parity.ladder import ParityCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Family:
     name: str
     cards: tuple[ModelCard, ...]
     load: Callable[[ModelCard, RuntimeChoice, Path | None], LoadedCard]
-    trials: Callable[[ModelCard], tuple[Trial, ...]]
+    trials: Callable[[ModelCard], tuple[ParityCheck, ...]]
     manifest: Callable[[ModelCard], Manifest | None]
-    account: Callable[[ModelCard], Account | None]
+    account: Callable[[ModelCard], Footprint | None]
     tensors: bool = True

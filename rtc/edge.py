@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..clock import Clock
-from ..engine.api import Door, Refused, SetBitrate
+from ..engine.api import EngineClient, Refused, SetBitrate
+from ..sessions.audience import GOING_AWAY
 from ..sessions.messages import Problem
-from ..sessions.sink import GOING_AWAY
-from .connection import CLOSE_TIMEOUT, BadOffer
-from .fanout import BitrateRange, Fanout
-from .ice import HostPolicy, UdpPorts
-from .peer import LINGER, Viewer
-from .seats import Entrance
-from .wire import Answer, Offer
+from .media.connection import CLOSE_TIMEOUT, BadOffer
+from .media.fanout import BitrateRange, Fanout
+from .media.ice import HostPolicy, UdpPorts
+from .ports import RoomsPort
+from .viewer import LINGER, Viewer
+from .wire import AnswerBody, OfferBody
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class EdgeTotals:
 class Edge:
     """See the module docstring."""
 
-    def __init__(self, rooms: Entrance, door: Door, spec: EdgeSpec, clock: Clock) -> None:
+    def __init__(self, rooms: RoomsPort, door: EngineClient, spec: EdgeSpec, clock: Clock) -> None:
         self._rooms = rooms
         self._door = door
         self._spec = spec
@@ -80,7 +80,7 @@ class Edge:
         self._closing: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
 
-    async def take_offer(self, room: str, offer: Offer, viewer_is_local: bool) -> Answer | Refused:
+    async def take_offer(self, room: str, offer: OfferBody, viewer_is_local: bool) -> AnswerBody | Refused:
         """Seat a viewer; raises `BadOffer`, `PortsExhausted` or `TooManyViewers`, and then nothing is left behind."""
         if len(self._viewers) >= self._spec.viewers_max:
             raise TooManyViewers(f"{len(self._viewers)} viewers are connected, at most {self._spec.viewers_max}")
@@ -96,7 +96,7 @@ class Edge:
                 viewer.leave("refused")
                 return seat
             viewer.seated(seat)
-            return Answer(await viewer.connection.answer(), seat.token, seat.participant)
+            return AnswerBody(await viewer.connection.answer(), seat.token, seat.participant)
         except asyncio.CancelledError:
             viewer.leave("went away before the answer")
             raise

@@ -44,19 +44,18 @@ from ..sessions.messages import (
 
 __all__ = [
     "Accepted",
-    "Answer",
+    "AnswerBody",
     "ApiError",
     "Applied",
     "Channel",
     "ClientMessage",
     "ControlView",
     "Feedback",
-    "Figures",
     "FirstFrame",
     "FirstFrameView",
     "Input",
     "KeyEdge",
-    "Offer",
+    "OfferBody",
     "Participants",
     "PassWheel",
     "PauseWorld",
@@ -68,7 +67,8 @@ __all__ = [
     "PromptChanged",
     "Receipt",
     "Receipts",
-    "Refusal",
+    "RefusalBody",
+    "RefusalFigures",
     "ResetWorld",
     "ResumeWorld",
     "Role",
@@ -123,7 +123,7 @@ class WireError(ValueError):
 # ---- HTTP bodies ----------------------------------------------------------------------------------------------------
 
 
-class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Body of POST /v1/rooms/{room}/offer. `token` of an earlier answer takes the same seat again.
 
     `name`: what the others in the room read; missing = the server thinks of one.
@@ -135,7 +135,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: PersonName | None = None
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Its 200 answer: complete SDP with host candidates; `token` comes back when reconnecting."""
 
     sdp: str
@@ -150,7 +150,7 @@ class ApiError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     detail: str
 
 
-class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RefusalFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a world needs beside what is used of a limit: places, bytes, or the share of one device (0..1)."""
 
     needed: float
@@ -159,7 +159,7 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: str
 
 
-class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RefusalBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A room that cannot be served now (503, or 409 for a conflict); also sent as a Retry-After header.
 
     `queue_place`: the room's place in line, from 1 in front; 0 = it has none. `figures`: what was too little.
@@ -170,7 +170,7 @@ class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
     queue_place: int
     retry_after_s: float
-    figures: Figures | None = None
+    figures: RefusalFigures | None = None
 
 
 # ---- bytes and messages ---------------------------------------------------------------------------------------------
@@ -221,12 +221,12 @@ def channel_of(message: ServerMessage) -> Channel:
     return Channel.RECEIPTS if isinstance(message, Receipt | Receipts) else Channel.CONTROL
 
 
-def decode_body(data: bytes) -> Offer:
+def decode_body(data: bytes) -> OfferBody:
     """The body of an offer; raises `WireError`."""
     if len(data) > BODY_BYTES_MAX:
         raise WireError("too_large", f"body of {len(data)} bytes, at most {BODY_BYTES_MAX}")
     try:
-        return msgspec.json.decode(data, type=Offer)
+        return msgspec.json.decode(data, type=OfferBody)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise WireError("bad_body", str(error)) from None
 

@@ -11,14 +11,18 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 from worldroom.models.checkpoints.check import compare
-from worldroom.models.checkpoints.manifest import ComponentManifest, Layout, Manifest
+from worldroom.models.checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest
 from worldroom.models.checkpoints.stored import open_stored
 
 SHARD_BYTES = 5 * 10**9
 
 
 def export_component(
-    component: ComponentManifest, layout: Layout, tensors: Mapping[str, Tensor], root: Path, shard: int = SHARD_BYTES
+    component: ComponentManifest,
+    layout: CheckpointLayout,
+    tensors: Mapping[str, Tensor],
+    root: Path,
+    shard: int = SHARD_BYTES,
 ) -> Path:
     """Write our tensors under the layout's public names below `root`, and check what was written. Returns its path."""
     public = {layout.keys.to_public(key): tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}

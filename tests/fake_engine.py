@@ -12,16 +12,16 @@ import numpy.typing as npt
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.caches.pools import FeatureCache
-from worldroom.engine.core import Engine
-from worldroom.engine.device.worker import Batch, Ended, Measured, Revoke, execute
-from worldroom.engine.showing.encode import Encoded, H264Encoder
+from worldroom.engine.device.device import Batch, Ended, Measured, Revoke, execute
+from worldroom.engine.engine import Engine
+from worldroom.engine.output.encode import EncodedFrame, H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
 from worldroom.models.contract.card import FrameSpec
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.contract.program import Where, realtime
+from worldroom.models.contract.placement import Placement, realtime
 from worldroom.models.toy.card import ToySpec
 
 
@@ -31,9 +31,9 @@ class BlankEncoder(H264Encoder):
     def __init__(self, frame: FrameSpec, kbps: int, kbps_max: int) -> None:
         self._fresh = True
 
-    def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
+    def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> EncodedFrame:
         key, self._fresh = key or self._fresh, False
-        return Encoded(bytes(9), key)
+        return EncodedFrame(bytes(9), key)
 
     def set_bitrate(self, kbps: int) -> None:
         pass
@@ -52,11 +52,11 @@ class FakeDevice:
     def __init__(self, cost: Callable[[Batch], float]) -> None:
         self.cost = cost
         self.ran: list[tuple[StepKind, int]] = []
-        self.at_work: set[Where] = set()
+        self.at_work: set[Placement] = set()
         self.overlapped, self.revoked = 0, 0
         self.fail: Callable[[Batch], None] = lambda batch: None
         self.change: Callable[[Batch, list[Any]], list[Any]] = lambda batch, results: results
-        self._turns: dict[Where, deque[asyncio.Task[None]]] = {where: deque() for where in Where}
+        self._turns: dict[Placement, deque[asyncio.Task[None]]] = {where: deque() for where in Placement}
 
     @property
     def busy(self) -> bool:
@@ -104,7 +104,7 @@ class FakeDevice:
         return True
 
 
-def toy(fps: int = 24, per_chunk: int = 1, decode: Where = Where.DEVICE) -> LoadedCard:
+def toy(fps: int = 24, per_chunk: int = 1, decode: Placement = Placement.DEVICE) -> LoadedCard:
     loaded = catalog.load("toy", toy=ToySpec(fps=fps, per_chunk=per_chunk, sleeps=False))
     return replace(loaded, card=replace(loaded.card, program=realtime(decode)))
 

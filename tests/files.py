@@ -7,17 +7,17 @@ from fractions import Fraction
 import av
 import numpy as np
 from numpy.typing import NDArray
-from worldroom.sessions.opening import Media
+from worldroom.sessions.rooms.first_frames import UploadedMedia
 
 _PICTURES = {
-    Media.PNG: ("png", "rgb24"),
-    Media.JPEG: ("mjpeg", "yuvj420p"),
-    Media.WEBP: ("libwebp", "yuv420p"),
+    UploadedMedia.PNG: ("png", "rgb24"),
+    UploadedMedia.JPEG: ("mjpeg", "yuvj420p"),
+    UploadedMedia.WEBP: ("libwebp", "yuv420p"),
 }
-_VIDEOS = {Media.MP4: ("mp4", "libx264"), Media.WEBM: ("webm", "libvpx")}
+_VIDEOS = {UploadedMedia.MP4: ("mp4", "libx264"), UploadedMedia.WEBM: ("webm", "libvpx")}
 
 
-def picture(media: Media, rgb_HWC: NDArray[np.uint8]) -> bytes:
+def picture(media: UploadedMedia, rgb_HWC: NDArray[np.uint8]) -> bytes:
     """One picture file."""
     codec, pixels = _PICTURES[media]
     context = av.CodecContext.create(codec, "w")
@@ -28,7 +28,7 @@ def picture(media: Media, rgb_HWC: NDArray[np.uint8]) -> bytes:
     return b"".join(bytes(packet) for packet in [*context.encode(frame), *context.encode(None)])
 
 
-def video(media: Media, levels: Sequence[int], fps: int, width: int = 96, height: int = 64) -> bytes:
+def video(media: UploadedMedia, levels: Sequence[int], fps: int, width: int = 96, height: int = 64) -> bytes:
     """A film of plain grey frames of these levels."""
     container, codec = _VIDEOS[media]
     held = io.BytesIO()

@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from worldroom.clock import LoopClock, SystemClock
-from worldroom.engine.core import Engine
+from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.rtc.app import create_app
 from worldroom.rtc.edge import EdgeSpec
-from worldroom.rtc.serving import EdgeServer
-from worldroom.sessions import events
-from worldroom.sessions.journal import Journal
-from worldroom.sessions.member import Member
+from worldroom.rtc.http.app import create_app
+from worldroom.rtc.http.server import EdgeServer
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.messages import Welcome
-from worldroom.sessions.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.participant import Participant
+from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
 from worldroom.tests.fake_door import Screen
 from worldroom.tests.fake_engine import FakeDevice, started, toy
 
@@ -36,10 +36,10 @@ class Server:
         self.journal = Journal(clock)
         self.rooms = Rooms(self.engine, self.journal, clock, RoomsSpec(card=card.card.name))
 
-    async def join(self, token: str | None = None) -> tuple[Member, Screen]:
+    async def join(self, token: str | None = None) -> tuple[Participant, Screen]:
         screen = Screen()
         member = await self.rooms.join("lobby", screen, token, None)
-        assert isinstance(member, Member), member
+        assert isinstance(member, Participant), member
         return member, screen
 
     def events(self, screen: Screen) -> list[events.JournalEvent]:

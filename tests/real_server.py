@@ -11,9 +11,9 @@ import httpx
 from worldroom.clients.bench.server import command, free_port
 from worldroom.clients.python.room import RoomClient, join
 from worldroom.rtc.wire import ServerMessage
-from worldroom.sessions import events
-from worldroom.sessions.redis_embedded import EmbeddedRedis, connect
-from worldroom.sessions.streams import Streams
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.redis_embedded import EmbeddedRedis, connect
+from worldroom.sessions.journal.streams import Streams
 
 PATIENCE_S = 60
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..python.latency import Spread, spread
+from ..python.latency import LatencySpread, spread
 from .server import serving
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ class BrowserReport(msgspec.Struct, frozen=True):
     frames: int
     fps: float
     first_frame_ms: float
-    interval_ms: Spread
-    shown_interval_ms: Spread
-    motion_to_photon_ms: Spread
+    interval_ms: LatencySpread
+    shown_interval_ms: LatencySpread
+    motion_to_photon_ms: LatencySpread
     parts_ms: Parts
     receipts: int
     dropped: int

@@ -13,7 +13,7 @@ import httpx
 import msgspec
 
 from ...rtc.wire import Receipt, Role
-from ..python.latency import LatencyLog, Spread, spread
+from ..python.latency import LatencyLog, LatencySpread, spread
 from ..python.measure import Observation, press_at_random, run_join
 from ..python.pictures import RoomFrame
 from ..python.room import RoomClient, join
@@ -33,14 +33,14 @@ class LatencyCell(msgspec.Struct, frozen=True):
 
     fps: int
     inputs: int
-    total_ms: Spread
-    hold_ms: Spread
-    step_ms: Spread
-    added_ms: Spread
-    wait_ms: Spread
-    decode_ms: Spread
-    encode_ms: Spread
-    pace_ms: Spread
+    total_ms: LatencySpread
+    hold_ms: LatencySpread
+    step_ms: LatencySpread
+    added_ms: LatencySpread
+    wait_ms: LatencySpread
+    decode_ms: LatencySpread
+    encode_ms: LatencySpread
+    pace_ms: LatencySpread
 
 
 class FanoutPoint(msgspec.Struct, frozen=True):
@@ -71,8 +71,8 @@ class JoinCell(msgspec.Struct, frozen=True):
     `refusals`: how often the server had no place at first; the waiting for one is part of the times.
     """
 
-    running_room_ms: Spread
-    fresh_room_ms: Spread
+    running_room_ms: LatencySpread
+    fresh_room_ms: LatencySpread
     refusals: int
 
 
@@ -81,8 +81,8 @@ class DriveCell(msgspec.Struct, frozen=True):
 
     card: str
     fps: float
-    interval_ms: Spread
-    motion_to_photon_ms: Spread
+    interval_ms: LatencySpread
+    motion_to_photon_ms: LatencySpread
     first_frame_ms: float
     dropped: int
 
@@ -106,7 +106,7 @@ async def measure_latency(base: str, seconds: float, dice: random.Random) -> Lat
         assert room.welcome is not None
         fps = room.welcome.fps
 
-    def ms(*names: str) -> Spread:
+    def ms(*names: str) -> LatencySpread:
         return spread([sum(_duration(sample, name) for name in names) / 1000 for sample in samples])
 
     return LatencyCell(

@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Group
 from rich.table import Table
 
-from ..python.latency import Spread
+from ..python.latency import LatencySpread
 from ..python.link import NoServer, RoomRefused
 from ..python.measure import JoinFailed
 from . import memory as memory_row
@@ -151,7 +151,7 @@ def _fanout_table(cell: FanoutCell) -> Table:
     return view
 
 
-def _add(view: Table, row: str, figure: str, spread: Spread, bound: str) -> None:
+def _add(view: Table, row: str, figure: str, spread: LatencySpread, bound: str) -> None:
     view.add_row(row, figure, *(f"{value:.1f}" for value in (spread.p50, spread.p95, spread.p99)), bound)
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import msgspec
 from rich.table import Table
 
-from ..python.latency import Spread, spread
+from ..python.latency import LatencySpread, spread
 from ..python.pictures import RoomFrame
 from ..python.room import join
 from .server import serving
@@ -37,10 +37,10 @@ class WorldCell(msgspec.Struct, frozen=True):
     chunk: int
     odd_chunks: int
     frames: int
-    spacing_ms: Spread
-    arrival_ms: Spread
+    spacing_ms: LatencySpread
+    arrival_ms: LatencySpread
     jitter: float
-    step_ms: Spread
+    step_ms: LatencySpread
 
 
 class WorldsReport(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ PRESSES_MAX = 4096
 SAMPLES_MAX = 1_000_000
 
 
-class Spread(msgspec.Struct, frozen=True):
+class LatencySpread(msgspec.Struct, frozen=True):
     """Percentiles in milliseconds of `count` samples (0 where there are none)."""
 
     p50: float
@@ -23,16 +23,16 @@ class Spread(msgspec.Struct, frozen=True):
     count: int
 
 
-def spread(samples: list[float]) -> Spread:
+def spread(samples: list[float]) -> LatencySpread:
     """Nearest-rank percentiles."""
     if not samples:
-        return Spread(0.0, 0.0, 0.0, 0.0, 0.0, 0)
+        return LatencySpread(0.0, 0.0, 0.0, 0.0, 0.0, 0)
     ordered = sorted(samples)
 
     def rank(share: float) -> float:
         return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
 
-    return Spread(rank(0.5), rank(0.95), rank(0.99), round(ordered[0], 3), round(ordered[-1], 3), len(ordered))
+    return LatencySpread(rank(0.5), rank(0.95), rank(0.99), round(ordered[0], 3), round(ordered[-1], 3), len(ordered))
 
 
 class LatencyLog:
@@ -69,9 +69,9 @@ class LatencyLog:
         self._last_frame = None if self._last_frame is None else float("nan")
 
     @property
-    def intervals(self) -> Spread:
+    def intervals(self) -> LatencySpread:
         return spread([value for value in self.intervals_ms if value == value])
 
     @property
-    def photon(self) -> Spread:
+    def photon(self) -> LatencySpread:
         return spread(list(self.photon_ms))

@@ -22,13 +22,13 @@ from aiortc import (
 )
 
 from ...rtc.wire import (
-    Answer,
+    AnswerBody,
     ApiError,
     Channel,
     ClientMessage,
-    Figures,
-    Offer,
-    Refusal,
+    OfferBody,
+    RefusalBody,
+    RefusalFigures,
     Role,
     ServerMessage,
     Welcome,
@@ -55,7 +55,7 @@ class RoomRefused(ConnectionError):
         detail: str,
         retry_after_s: float | None,
         queue_place: int = 0,
-        figures: Figures | None = None,
+        figures: RefusalFigures | None = None,
     ) -> None:
         super().__init__(f"{detail} ({code})" + (f", number {queue_place} in line" if queue_place else ""))
         self.status, self.code, self.retry_after_s = status, code, retry_after_s
@@ -67,14 +67,14 @@ class NoServer(ConnectionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RoomPlace:
     """A room's address: `http://host:port` and the room's name."""
 
     base: str
     room: str
 
     @classmethod
-    def of(cls, url: str) -> "Place":
+    def of(cls, url: str) -> "RoomPlace":
         """From a room's page address, e.g. http://127.0.0.1:8080/r/blue-otter-12; raises ValueError."""
         parts = urlsplit(url)
         path = parts.path.rstrip("/").split("/")
@@ -87,12 +87,12 @@ class Place:
         return (urlsplit(self.base).hostname or "") in ("127.0.0.1", "localhost", "::1")
 
 
-class Link:
+class EdgeLink:
     """See the module docstring. `lost` is set when the connection is over."""
 
     def __init__(
         self,
-        place: Place,
+        place: RoomPlace,
         loopback: bool,
         on_message: Callable[[ServerMessage], None],
         on_frame: Callable[[int, bytes, bool], None],
@@ -129,7 +129,7 @@ class Link:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await self._pc.setLocalDescription(await self._pc.createOffer())
-                answer = await self._ask(Offer(self._pc.localDescription.sdp, token, role, name))
+                answer = await self._ask(OfferBody(self._pc.localDescription.sdp, token, role, name))
                 self.token, self.participant = answer.token, answer.participant
                 await self._pc.setRemoteDescription(RTCSessionDescription(answer.sdp, "answer"))
                 return await self._welcomed()
@@ -169,10 +169,10 @@ class Link:
             raise NoServer(f"the connection to {self._place.base} failed before the welcome")
         return self.welcome.result()
 
-    async def _ask(self, offer: Offer) -> Answer:
+    async def _ask(self, offer: OfferBody) -> AnswerBody:
         headers = {"Content-Type": "application/json"}
         reply = await post(self._place, "offer", msgspec.json.encode(offer), headers)
-        return msgspec.json.decode(reply, type=Answer)
+        return msgspec.json.decode(reply, type=AnswerBody)
 
     def _received(self, data: str | bytes) -> None:
         self.heard_at = time.monotonic()
@@ -204,7 +204,7 @@ class Link:
             connection.get_component_candidates = gather_local
 
 
-async def post(place: Place, what: str, body: bytes, headers: dict[str, str]) -> bytes:
+async def post(place: RoomPlace, what: str, body: bytes, headers: dict[str, str]) -> bytes:
     """The body of a 200 answer; raises `RoomRefused` or httpx.HTTPError."""
     async with httpx.AsyncClient(timeout=CONNECT_TIMEOUT, trust_env=False) as http:
         reply = await http.post(f"{place.base}/v1/rooms/{place.room}/{what}", content=body, headers=headers)
@@ -215,7 +215,7 @@ async def post(place: Place, what: str, body: bytes, headers: dict[str, str]) ->
 
 def _refusal(reply: httpx.Response) -> RoomRefused:
     try:
-        refusal = msgspec.json.decode(reply.content, type=Refusal)
+        refusal = msgspec.json.decode(reply.content, type=RefusalBody)
         place, figures = refusal.queue_place, refusal.figures
         return RoomRefused(reply.status_code, refusal.code, refusal.detail, refusal.retry_after_s, place, figures)
     except msgspec.MsgspecError:

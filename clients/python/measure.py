@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ...rtc.wire import Role
-from .latency import LatencyLog, Spread
+from .latency import LatencyLog, LatencySpread
 from .link import NoServer, RoomRefused
 from .markers import read
 from .pictures import RoomFrame
@@ -42,9 +42,9 @@ class JoinReport(msgspec.Struct, frozen=True):
     frames: int
     fps: float
     first_frame_ms: float
-    interval_ms: Spread
-    motion_to_photon_ms: Spread
-    pixel_motion_to_photon_ms: Spread | None
+    interval_ms: LatencySpread
+    motion_to_photon_ms: LatencySpread
+    pixel_motion_to_photon_ms: LatencySpread | None
     receipts: int
     dropped: int
     reconnects: int

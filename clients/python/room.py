@@ -36,7 +36,7 @@ from ...rtc.wire import (
     Welcome,
 )
 from .latency import LatencyLog
-from .link import Link, NoServer, Place, RoomRefused, post
+from .link import EdgeLink, NoServer, RoomPlace, RoomRefused, post
 from .pad import Pad
 from .pictures import Pictures, RoomFrame
 
@@ -73,13 +73,13 @@ class RoomClient:
     def __init__(
         self, url: str, role: Role | None, name: str | None, loopback: bool, decode: bool, patience: float, seed: int
     ) -> None:
-        self._place = Place.of(url)
+        self._place = RoomPlace.of(url)
         self._name = name
         self._role = role
         self._loopback = loopback
         self._patience = patience
         self._dice = random.Random(seed)
-        self._link: Link | None = None
+        self._link: EdgeLink | None = None
         self._token: str | None = None
         self._pad = Pad()
         self._repeats = 0
@@ -177,11 +177,11 @@ class RoomClient:
             applied.cancel()
         self.pictures.end()
 
-    async def _connect(self, until: float) -> Link:
+    async def _connect(self, until: float) -> EdgeLink:
         """Try until `until`; a refusal says when to come back, anything else backs off."""
         wait = RETRY_FIRST
         while True:
-            link = Link(self._place, self._loopback, self._received, self.pictures.whole_frame)
+            link = EdgeLink(self._place, self._loopback, self._received, self.pictures.whole_frame)
             try:
                 self.welcome = await link.open(self._token, self._role, self._name)
                 self._token = link.token

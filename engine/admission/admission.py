@@ -1,72 +1,193 @@
-"""Whether a session may come in: everything it needs is reserved, or nothing is and the refusal says why. Pure.
+"""Who comes in, who waits and in which place, who is sent away: admission as it runs, for all cards of one device.
 
-Compute is a share of one device: conservative price of a chunk / seconds a chunk lasts. Guaranteed classes
-(interactive, stream) fill at most `share_cap`; a background session reserves a trickle, its ageing's worth, and runs in
-the slack of the others. An empty device takes one session whatever it costs: alone it may be slow, but harms nobody.
+    look: fits beside all that is in and all that waits in front? -> admitted, with fewer steps if only those fit | No
+    wait: in line -> look whenever something is freed             -> admitted | No, as soon as the place has moved
+
+Knows no devices and no events.
 """
 
-from dataclasses import dataclass
+import asyncio
+import contextlib
+from collections.abc import Mapping, Set
 
-from ..api import Figures, LatencyClass, RefusalReason, Unit
+import msgspec
 
-TRICKLE = 0.05
+from ...clock import Clock
+from ...models.contract.recipe import RecipeMismatch
+from .. import api
+from ..card import CardRuntime
+from ..scheduling.costs import Costs
+from ..session.session import EngineSession
+from ..spec import EngineSpec
+from .rules import Demand, Headroom, Refusal, choices, refuse
+from .wait_queue import WaitQueue
+
+HOLD = 5.0
+"""Seconds after which a client that waits in line is answered, so that it sees that it still waits."""
+AGAIN = 0.2
+LOOK = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What one session would take."""
+class Admission:
+    """`lives` and `going`: who is in and who is just leaving, as the engine keeps it. `ready` once cards are priced."""
 
-    latency_class: LatencyClass
-    chunk_price: float
-    chunk_seconds: float
-    bytes: int
+    def __init__(
+        self,
+        spec: EngineSpec,
+        clock: Clock,
+        costs: Costs,
+        served: Mapping[str, CardRuntime],
+        lives: Mapping[str, EngineSession],
+        going: Set[EngineSession],
+    ) -> None:
+        self._spec, self._clock, self._costs = spec, clock, costs
+        self._served, self._lives, self._going = served, lives, going
+        self._line = WaitQueue()
+        self._freed = asyncio.Event()
+        self._coming: set[str] = set()
+        self.ready = False
+
+    async def admit(self, command: api.Open) -> api.Open | Refusal:
+        """The command as it may come in now; at once, or after its wait in line. Enter it before anything else runs."""
+        self._coming.add(command.session)
+        try:
+            answer = self.look(command)
+            while isinstance(answer, Refusal) and answer.figures is not None and self._going:
+                await next(iter(self._going)).gone.wait()
+                answer = self._look_again(command)
+            if isinstance(answer, Refusal) and answer.figures is not None and command.line:
+                answer = await self._wait(command, answer)
+        finally:
+            self._coming.discard(command.session)
+        if isinstance(answer, api.Open):
+            self._leave(command.line)
+            self._served[command.card].counters.degraded += answer.steps != self._steps(command)
+        return answer
+
+    def look(self, command: api.Open) -> api.Open | Refusal:
+        """Whether it fits now."""
+        no = self._impossible(command)
+        if no is not None:
+            return no
+        served, first = self._served[command.card], None
+        for steps in self._choices(command):
+            no = refuse(self._need(served, command.latency_class, steps), self._room(served, command.line))
+            if no is None:
+                return msgspec.structs.replace(command, steps=steps)
+            first = first or no
+        assert first is not None, "there is always one choice"
+        return first
+
+    def refused(self, command: api.Open, no: Refusal) -> api.Refused:
+        """The answer to who is not let in, with a time to come again."""
+        now, again = self._clock.now(), self._spec.retry_after
+        place = self._line.place(command.line, now) if no.figures is not None else 0
+        if place:
+            again = AGAIN
+        elif no.figures is not None:
+            again *= 1 + min(self._line.length(now), 9)
+        return api.Refused(command.session, no.reason, no.detail, place, again, no.figures)
+
+    def give_up(self, session: str) -> None:
+        """It was closed; if it waits, it stops."""
+        self._coming.discard(session)
+        self.stir()
+
+    def stir(self) -> None:
+        """Something was freed: who waits looks again, the first in line first."""
+        freed, self._freed = self._freed, asyncio.Event()
+        freed.set()
+
+    def fits(self, live: EngineSession) -> bool:
+        """Whether one that sleeps can come back; it has been in before, so it passes the line."""
+        need = self._need(live.served, live.latency_class, live.steps)
+        return refuse(need, self._room(live.served, None)) is None
+
+    def share(self, live: EngineSession) -> float:
+        return self._need(live.served, live.latency_class, live.steps).share
+
+    def sessions_max(self, served: CardRuntime) -> int:
+        """Interactive sessions that fit at today's price, alone on the device; an empty one takes one at any price."""
+        share = self._need(served, api.LatencyClass.INTERACTIVE, served.default_steps).share
+        by_compute = served.pool.slots if share <= 0 else max(1, int(self._spec.share_cap / share + 1e-9))
+        per_session = served.pool.spec.bytes_per_session
+        by_memory = served.pool.slots if per_session == 0 else self._spec.memory_bytes // per_session
+        return min(served.pool.slots, by_compute, by_memory)
 
     @property
-    def share(self) -> float:
-        share = self.chunk_price / self.chunk_seconds
-        return min(share, TRICKLE) if self.latency_class is LatencyClass.BACKGROUND else share
+    def waiting(self) -> int:
+        return self._line.length(self._clock.now())
 
+    # ---- inside ----------------------------------------------------------------------------------------------------
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What is there: `share_used` of the whole device, slots of the card, bytes of the device; all three count those
-    in front in the line as if they were in."""
+    async def _wait(self, command: api.Open, no: Refusal) -> api.Open | Refusal:
+        name, began = command.line, self._clock.now()
+        place, answer = self._line.place(name, began), no
+        if not place:
+            need = self._need(self._served[command.card], command.latency_class, self._choices(command)[-1])
+            self._line.take(name, command.card, need, began)
+            return no
+        self._line.hold(name)
+        try:
+            while (now := self._clock.now()) < began + HOLD and self._line.place(name, now) == place:
+                freed = self._freed
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK):
+                        await freed.wait()
+                looked = self._look_again(command)
+                if isinstance(looked, api.Open) or looked.figures is None:
+                    return looked
+                answer = looked
+        finally:
+            self._line.rest(name, self._clock.now())
+        return answer
 
-    share_used: float
-    share_cap: float
-    slots_used: int
-    slots: int
-    bytes_used: int
-    bytes_budget: int
+    def _look_again(self, command: api.Open) -> api.Open | Refusal:
+        if command.session in self._coming:
+            return self.look(command)
+        self._leave(command.line)
+        return Refusal(api.RefusalReason.CONFLICT, "closed while it was opening")
 
+    def _leave(self, name: str) -> None:
+        self._line.leave(name)
+        self.stir()
 
-@dataclass(frozen=True, slots=True)
-class No:
-    """A refusal, for a person and in figures; it has figures when time alone may change it."""
+    def _impossible(self, command: api.Open) -> Refusal | None:
+        if not self.ready:
+            return Refusal(api.RefusalReason.NOT_READY, "the engine is warming up or closing")
+        served = self._served.get(command.card)
+        if served is None:
+            return Refusal(api.RefusalReason.UNKNOWN_CARD, f"no card '{command.card}' here: {', '.join(self._served)}")
+        if command.session in self._lives:
+            return Refusal(api.RefusalReason.CONFLICT, f"session '{command.session}' is open already")
+        try:
+            served.loaded.card.recipe.levels(self._steps(command))
+        except RecipeMismatch as mismatch:
+            return Refusal(api.RefusalReason.RECIPE, str(mismatch))
+        return None
 
-    reason: RefusalReason
-    detail: str
-    figures: Figures | None = None
+    def _steps(self, command: api.Open) -> int:
+        return command.steps or self._served[command.card].default_steps
 
+    def _choices(self, command: api.Open) -> tuple[int, ...]:
+        served = self._served[command.card]
+        return choices(command.steps, served.default_steps, served.loaded.card.recipe.steps_allowed())
 
-def refuse(need: Need, room: Room) -> No | None:
-    """None = it fits with everything that is already there, at conservative prices."""
-    if room.slots_used >= room.slots:
-        taken = Figures(1, room.slots_used, room.slots, Unit.PLACES)
-        return No(RefusalReason.NO_SLOT, f"all {room.slots} places are taken", taken)
-    if room.bytes_used + need.bytes > room.bytes_budget:
-        free = max(0, room.bytes_budget - room.bytes_used)
-        detail = f"a session needs {need.bytes} bytes, {free} of {room.bytes_budget} are free"
-        return No(RefusalReason.NO_MEMORY, detail, Figures(need.bytes, room.bytes_used, room.bytes_budget, Unit.BYTES))
-    share = need.share
-    if room.share_used > 0 and room.share_used + share > room.share_cap + 1e-9:
-        detail = f"a session takes {share:.0%} of the device, {room.share_used:.0%} of {room.share_cap:.0%} is in use"
-        return No(RefusalReason.NO_COMPUTE, detail, Figures(share, room.share_used, room.share_cap, Unit.SHARE))
-    return None
+    def _need(self, served: CardRuntime, latency_class: api.LatencyClass, steps: int) -> Demand:
+        price = served.load(self._costs, steps)
+        return Demand(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
 
-
-def choices(asked: int | None, default: int, allowed: tuple[int, ...]) -> tuple[int, ...]:
-    """Denoise steps to try, dearest first: what was asked for, or the default and every cheaper one of the recipe."""
-    if asked is not None:
-        return (asked,)
-    return (default, *sorted((steps for steps in allowed if steps < default), reverse=True))
+    def _room(self, served: CardRuntime, line: str | None) -> Headroom:
+        """What is there for that name in line; None = as if nobody waited."""
+        ahead = [] if line is None else list(self._line.before(line, self._clock.now()))
+        card = served.loaded.card.name
+        return Headroom(
+            share_used=sum(self.share(live) for live in self._lives.values() if not live.asleep)
+            + sum(need.share for _, need in ahead),
+            share_cap=self._spec.share_cap,
+            slots_used=served.pool.taken + sum(other == card for other, _ in ahead),
+            slots=served.pool.slots,
+            bytes_used=sum(other.pool.bytes_used for other in self._served.values())
+            + sum(need.bytes for _, need in ahead),
+            bytes_budget=self._spec.memory_bytes,
+        )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...models.contract.cache import CacheSpec, CacheView
-from ...models.contract.maker import CacheKey
+from ...models.contract.fingerprint import CacheKey
 
 
 class PoolCorrupt(AssertionError):

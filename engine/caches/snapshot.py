@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ...models.contract.fingerprint import fingerprint_of
+from ...models.contract.first_frames import FirstFrames
 from ...models.contract.loaded import LoadedCard
-from ...models.contract.maker import maker_of
-from ...models.contract.opening import Opening
 from ...models.shared import serial
 
 
@@ -46,7 +46,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entries: tuple[bytes, ...]
     features: tuple[Feature, ...]
     picture: NDArray[np.uint8] | None
-    opening: Opening | None = None
+    opening: FirstFrames | None = None
 
     def dumps(self) -> bytes:
         return serial.dumps(self)
@@ -65,7 +65,7 @@ def loads(data: bytes) -> Snapshot:
 
 def maker(loaded: LoadedCard) -> str:
     """Everything that must be equal where a snapshot is continued."""
-    return str(maker_of(loaded))
+    return str(fingerprint_of(loaded))
 
 
 def carry_bytes(loaded: LoadedCard, carry: Any) -> bytes | None:

@@ -11,15 +11,15 @@ import math
 from collections.abc import Callable, Sequence
 
 from ...clock import Clock
-from ...models.contract.program import Where
+from ...models.contract.placement import Placement
 from ..scheduling.costs import Costs
 from ..scheduling.scheduler import Rules, Ticket
-from .lane import Job, Lane, Ran
+from .device import Device
+from .history import StepHistory
 from .observers import Observer, Profiler
-from .trail import Trail
-from .worker import Device
+from .queue import DeviceQueue, QueuedStep, StepRun
 
-__all__ = ["Dispatcher", "Job", "Ran"]
+__all__ = ["Dispatcher", "QueuedStep", "StepRun"]
 
 
 class Dispatcher:
@@ -38,10 +38,10 @@ class Dispatcher:
         observers: Sequence[Observer] = (),
     ) -> None:
         self._numbers = itertools.count()
-        self.trail = Trail()
+        self.trail = StepHistory()
         watching = (Profiler(costs, self.trail, device.name), *observers)
-        self._device = Lane(device, costs, clock, rules, reserved, watching)
-        self._beside = Lane(device, costs, clock, rules, lambda: math.inf, watching)
+        self._device = DeviceQueue(device, costs, clock, rules, reserved, watching)
+        self._beside = DeviceQueue(device, costs, clock, rules, lambda: math.inf, watching)
         self._lanes = (self._device, self._beside)
 
     @property
@@ -61,9 +61,9 @@ class Dispatcher:
     def number(self) -> int:
         return next(self._numbers)
 
-    async def submit(self, ticket: Ticket, job: Job) -> Ran:
+    async def submit(self, ticket: Ticket, job: QueuedStep) -> StepRun:
         """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
-        beside = job.loaded.card.program.where(ticket.key.kind) is Where.BESIDE
+        beside = job.loaded.card.program.where(ticket.key.kind) is Placement.BESIDE
         return await (self._beside if beside else self._device).submit(ticket, job)
 
     def withdraw(self) -> None:

@@ -16,17 +16,17 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from ...models.contract.program import Where
+from ...models.contract.placement import Placement
 from ...models.shared import serial
-from ..api import Step
+from ..api import BatchRan
 from ..scheduling.costs import Costs, StepKey
 from ..scheduling.ticket import Ticket
-from .trail import Trail
-from .worker import RowFault
+from .device import RowFault
+from .history import StepHistory
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BatchRecord:
     """One batch that ran. An observer may change `results` in one way alone: it puts a `RowFault` for a row."""
 
     key: StepKey
@@ -34,23 +34,23 @@ class Seen:
     results: list[Any]
     started: float
     seconds: float
-    where: Where = Where.DEVICE
+    where: Placement = Placement.DEVICE
 
 
 class Observer(Protocol):
-    def see(self, batch: Seen) -> None: ...
+    def see(self, batch: BatchRecord) -> None: ...
 
 
 class Profiler:
     """Prices learn from every batch, and people may look at what ran."""
 
-    def __init__(self, costs: Costs, trail: Trail, device: str) -> None:
+    def __init__(self, costs: Costs, trail: StepHistory, device: str) -> None:
         self._costs, self._trail, self._device = costs, trail, device
 
-    def see(self, batch: Seen) -> None:
+    def see(self, batch: BatchRecord) -> None:
         key, rows = batch.key, len(batch.tickets)
-        step = Step(
-            device=self._device if batch.where is Where.DEVICE else f"{self._device} {batch.where}",
+        step = BatchRan(
+            device=self._device if batch.where is Placement.DEVICE else f"{self._device} {batch.where}",
             card=key.card,
             kind=key.kind,
             sessions=tuple(ticket.session for ticket in batch.tickets),
@@ -70,7 +70,7 @@ class NotFinite(ArithmeticError):
 class Finite:
     """See the module docstring."""
 
-    def see(self, batch: Seen) -> None:
+    def see(self, batch: BatchRecord) -> None:
         for row, result in enumerate(batch.results):
             bad = sum(_not_finite(part) for part in _parts(result))
             if bad:
@@ -79,24 +79,26 @@ class Finite:
 
 
 @dataclass(frozen=True, slots=True)
-class Tap:
+class Probe:
     session: str
     kind: str
     digest: str
 
 
-class Taps:
+class Probes:
     """The last `kept` results of structs of arrays, as digests, in the order in which they came."""
 
     def __init__(self, kept: int = 65_536) -> None:
-        self._ring: deque[Tap] = deque(maxlen=kept)
+        self._ring: deque[Probe] = deque(maxlen=kept)
 
-    def see(self, batch: Seen) -> None:
+    def see(self, batch: BatchRecord) -> None:
         for ticket, result in zip(batch.tickets, batch.results, strict=True):
             if isinstance(result, msgspec.Struct):
-                self._ring.append(Tap(ticket.session, batch.key.kind, hashlib.sha256(serial.dumps(result)).hexdigest()))
+                self._ring.append(
+                    Probe(ticket.session, batch.key.kind, hashlib.sha256(serial.dumps(result)).hexdigest())
+                )
 
-    def of(self, session: str) -> tuple[Tap, ...]:
+    def of(self, session: str) -> tuple[Probe, ...]:
         return tuple(tap for tap in self._ring if tap.session == session)
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ...models.contract.recipe import Precision
-from ..admission.admission import Need, Room, refuse
+from ..admission.rules import Demand, Headroom, refuse
+from ..output.playout import Allowance
 from ..scheduling.costs import Costs, Estimate, StepKey
-from ..scheduling.scheduler import Rules, Run, Ticket, choose
-from ..showing.playout import Allowance
+from ..scheduling.scheduler import Rules, RunBatch, Ticket, choose
 from .duty import Act, DutyCycle, Visit
 from .prices import CardPrices, StepPrice, scatter
 from .visitor import ENCODE, Visitor, Work
@@ -87,7 +87,7 @@ class Contest:
     # ---- admission -------------------------------------------------------------------------------------------------
 
     def _admit(self, visit: Visit, number: int) -> None:
-        room = Room(
+        room = Headroom(
             share_used=sum(self._need(visitor.visit).share for visitor in self._here.values()),
             share_cap=self._share_cap,
             slots_used=len(self._here),
@@ -110,8 +110,8 @@ class Contest:
         del self._here[visitor.visit.session]
         visitor.leave()
 
-    def _need(self, visit: Visit) -> Need:
-        return Need(visit.latency_class, self.chunk_price.conservative, self.prices.chunk_seconds, 0)
+    def _need(self, visit: Visit) -> Demand:
+        return Demand(visit.latency_class, self.chunk_price.conservative, self.prices.chunk_seconds, 0)
 
     # ---- the device ------------------------------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ class Contest:
         tickets = [self._ticket(number, work) for number, work in self._queue.items()]
         reserved = min((visitor.expected for visitor in self._here.values()), default=math.inf)
         match choose(tickets, self.now, self._costs, reserved, self._rules):
-            case Run(chosen):
+            case RunBatch(chosen):
                 batch = [self._queue.pop(ticket.number) for ticket in chosen]
                 seconds = batch[0].step.batch([work.scatter(work.done) for work in batch])
                 self._costs.observe(chosen[0].key, len(batch), seconds)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..api import LatencyClass
-from ..showing.playout import Margin, Playout
+from ..output.playout import Margin, Playout
 from .duty import Act, Visit
 from .prices import StepPrice, scatter
 

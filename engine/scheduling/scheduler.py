@@ -11,39 +11,39 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .compatible import gather
+from .batching import gather
 from .costs import Costs
 from .deadlines import may_start, yields
 from .ticket import Rules, Ticket
 from .urgency import by_urgency, rank
 
-__all__ = ["Decision", "Rules", "Run", "Ticket", "Wait", "choose"]
+__all__ = ["Decision", "Rules", "RunBatch", "Ticket", "WaitUntil", "choose"]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunBatch:
     """Run these tickets as one batch now; the first one leads."""
 
     tickets: tuple[Ticket, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitUntil:
     """Nothing should start before `until` (infinity: until something changes)."""
 
     until: float
 
 
-Decision = Run | Wait
+Decision = RunBatch | WaitUntil
 
 
 def choose(queue: Sequence[Ticket], now: float, costs: Costs, reserved: float, rules: Rules) -> Decision:
     """One batch, or how long to wait. `reserved` is infinity when no interactive chunk is expected."""
     if not queue:
-        return Wait(math.inf)
+        return WaitUntil(math.inf)
     ranked = by_urgency(queue, rules) if len(queue) > 1 else queue
     able = [ticket for ticket in ranked if may_start(ticket, now, costs, reserved, rules)]
     if not able:
-        return Wait(max(now, min(reserved, min(rank(ticket, rules) for ticket in ranked))))
+        return WaitUntil(max(now, min(reserved, min(rank(ticket, rules) for ticket in ranked))))
     leader = next((ticket for ticket in able if not yields(ticket, able, now, costs, rules)), able[0])
-    return Run(gather(leader, ranked, now, costs, reserved, rules))
+    return RunBatch(gather(leader, ranked, now, costs, reserved, rules))

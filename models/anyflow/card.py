@@ -9,7 +9,7 @@ from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
 from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
-from . import account
+from . import footprint
 
 SAMPLER = "flow_map_euler"
 STEPS = (1, 2, 4, 8)
@@ -111,7 +111,7 @@ SPECS = {spec.name: spec for spec in (anyflow_1b(), anyflow_14b(), tiny())}
 
 
 def anyflow_card(spec: AnyFlowSpec) -> ModelCard:
-    counts = {part.name: part.parameters for part in account.parts(spec)}
+    counts = {part.name: part.parameters for part in footprint.parts(spec)}
     licence = "Apache-2.0" if spec.random else LICENCE
     width = 4 if spec.random else 2
     return ModelCard(
@@ -131,8 +131,8 @@ def anyflow_card(spec: AnyFlowSpec) -> ModelCard:
         controls=(),
         cache=CacheSpec(
             ring=2,
-            bytes_per_entry=account.entry_elements(spec) * width,
-            carry_bytes=account.decoder_elements(spec) * width + account.carry_elements(spec) * 4,
+            bytes_per_entry=footprint.entry_elements(spec) * width,
+            carry_bytes=footprint.decoder_elements(spec) * width + footprint.carry_elements(spec) * 4,
         ),
         suggestions=(
             "a cat walks across a sunlit lawn",

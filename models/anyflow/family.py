@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..checkpoints.manifest import Manifest
-from ..contract.account import Account
 from ..contract.card import ModelCard
+from ..contract.footprint import Footprint
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..family import Family
-from ..parity.ladder import Missing, Pair, Rung, Trial
-from . import account
+from ..parity.ladder import Pair, ParityCheck, ParityLevel, ParityMissing
+from . import footprint
 from .card import SPECS, anyflow_card
 from .weights import manifest
 
@@ -26,7 +26,7 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
     return load(SPECS[card.name], card, choice, checkpoint)
 
 
-def _trials(card: ModelCard) -> tuple[Trial, ...]:
+def _trials(card: ModelCard) -> tuple[ParityCheck, ...]:
     """Without diffusers one rung stands for all: it is skipped and says why."""
     try:
         from .parity import anyflow_trials
@@ -34,9 +34,9 @@ def _trials(card: ModelCard) -> tuple[Trial, ...]:
         reason = f"diffusers is not installed ({error})"
 
         def missing() -> Iterator[Pair]:
-            raise Missing(reason)
+            raise ParityMissing(reason)
 
-        return (Trial(Rung.C1, "rollout against AnyFlowFARPipeline", 0.0, missing),)
+        return (ParityCheck(ParityLevel.C1, "rollout against AnyFlowFARPipeline", 0.0, missing),)
 
     return anyflow_trials(SPECS[card.name])
 
@@ -45,8 +45,8 @@ def _manifest(card: ModelCard) -> Manifest | None:
     return manifest(SPECS[card.name])
 
 
-def _account(card: ModelCard) -> Account:
-    return account.account(SPECS[card.name])
+def _account(card: ModelCard) -> Footprint:
+    return footprint.account(SPECS[card.name])
 
 
 FAMILY = Family(

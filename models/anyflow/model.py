@@ -21,7 +21,7 @@ from diffusers import AnyFlowFARTransformer3DModel, AutoencoderKLWan
 from torch import Tensor
 from transformers import AutoTokenizer, UMT5Config, UMT5EncoderModel
 
-from . import account
+from . import footprint
 from .card import AnyFlowSpec
 
 Cache = Mapping[int, Mapping[str, Tensor]]  # per layer: full_cache, compressed_cache [2, B, heads, tokens, head width]
@@ -187,8 +187,8 @@ def _text_config(spec: AnyFlowSpec) -> UMT5Config:
             feed_forward_proj="gated-gelu",
         )  # fmt: skip
     return UMT5Config(
-        vocab_size=account.TINY_WORDS, d_model=spec.text_dim, d_kv=account.TINY_HEAD_WIDTH, d_ff=account.TINY_FFN,
-        num_layers=account.TINY_LAYERS, num_heads=account.TINY_HEADS, feed_forward_proj="gated-gelu",
+        vocab_size=footprint.TINY_WORDS, d_model=spec.text_dim, d_kv=footprint.TINY_HEAD_WIDTH, d_ff=footprint.TINY_FFN,
+        num_layers=footprint.TINY_LAYERS, num_heads=footprint.TINY_HEADS, feed_forward_proj="gated-gelu",
     )  # fmt: skip
 
 

@@ -9,8 +9,8 @@ import torch
 
 from ..contract.loaded import LoadedCard
 from ..parity.interleave import interleave_trial
-from ..parity.ladder import Pair, Rung, Trial
-from ..parity.session import ChunkInput, Session
+from ..parity.ladder import Pair, ParityCheck, ParityLevel
+from ..parity.session import ChunkInput, ParitySession
 from . import golden
 from .card import AnyFlowSpec, anyflow_card, tiny
 from .loop import AnyFlowLoop
@@ -20,19 +20,23 @@ from .runtime import AnyFlowRuntime
 SEED = 11
 
 
-def anyflow_trials(spec: AnyFlowSpec) -> tuple[Trial, ...]:
+def anyflow_trials(spec: AnyFlowSpec) -> tuple[ParityCheck, ...]:
     """Rungs run on drawn weights alone; published sizes have none here."""
     if not spec.random:
         return ()
     forgetful = replace(spec, history=4)
     return (
-        Trial(Rung.C0, "transformer: cached pass against one masked pass over all chunks", 2e-5, _masked),
-        Trial(Rung.C0, "vae: streamed frames against a whole decode", 0.0, lambda: _decoder(spec)),
-        Trial(Rung.C1, "rollout: 4 chunks against AnyFlowFARPipeline", 1e-6, lambda: _pipeline(spec)),
-        Trial(Rung.C1, "rollout: the same from a picture", 1e-5, lambda: _pipeline(spec, from_picture=True)),
-        Trial(Rung.C1, "rollout: 7 chunks, 3 forgotten, prompt switch, golden", 1e-6, lambda: _golden(forgetful)),
+        ParityCheck(ParityLevel.C0, "transformer: cached pass against one masked pass over all chunks", 2e-5, _masked),
+        ParityCheck(ParityLevel.C0, "vae: streamed frames against a whole decode", 0.0, lambda: _decoder(spec)),
+        ParityCheck(ParityLevel.C1, "rollout: 4 chunks against AnyFlowFARPipeline", 1e-6, lambda: _pipeline(spec)),
+        ParityCheck(
+            ParityLevel.C1, "rollout: the same from a picture", 1e-5, lambda: _pipeline(spec, from_picture=True)
+        ),
+        ParityCheck(
+            ParityLevel.C1, "rollout: 7 chunks, 3 forgotten, prompt switch, golden", 1e-6, lambda: _golden(forgetful)
+        ),
         interleave_trial(anyflow_card(spec), lambda: loaded(forgetful), seeds=1, sessions=2, chunks=3),
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=2)
@@ -116,13 +120,13 @@ def _played(
     chunks: int,
     prompts: list[str] | None = None,
     picture: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None" = None,
-) -> "tuple[Session, list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]]":
+) -> "tuple[ParitySession, list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]]":
     """A session played to its end, and the clean latents of each of its chunks."""
     card = loaded(spec)
     card.runtime.allocate(1)
     inputs = [ChunkInput((), (0.0, 0.0), text) for text in prompts or ["a cat"] * chunks]
     opening = None if picture is None else picture[None]
-    session = Session(card, 0, SEED, inputs, card.runtime.encode_prompt, opening)
+    session = ParitySession(card, 0, SEED, inputs, card.runtime.encode_prompt, opening)
     latents = []
     for outcome in session.run():
         latents.append(outcome.carry.latents_FCHW[-outcome.carry.partition[-1] :])

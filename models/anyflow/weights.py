@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping
 
-from ..checkpoints.manifest import ComponentManifest, Layout, Manifest, Shape
+from ..checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
 from ..checkpoints.names import SAME_NAMES
 from .card import LICENCE, AnyFlowSpec
 
@@ -28,7 +28,7 @@ def manifest(spec: AnyFlowSpec) -> Manifest:
         ComponentManifest(
             name,
             _expects(spec, name),
-            (Layout("diffusers", name, SAME_NAMES, repo=repo, ignore=(_TIED.replace(".", r"\."),)),),
+            (CheckpointLayout("diffusers", name, SAME_NAMES, repo=repo, ignore=(_TIED.replace(".", r"\."),)),),
             config={"_library": library, "_class_name": kind},
         )
         for name, (library, kind) in _CLASSES.items()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..weights import WeightsError, nearest
-from .manifest import ComponentManifest, Layout, Manifest, Shape
-from .stored import Entry, open_stored, without
+from .manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
+from .stored import StoredTensor, open_stored, without
 
 INDEXES = ("modular_model_index.json", "model_index.json")
 
@@ -20,9 +20,9 @@ class Found:
     """One component where it was found. `table`: our keys -> stored entries, complete and of the right shapes."""
 
     component: str
-    layout: Layout
+    layout: CheckpointLayout
     path: Path
-    table: Mapping[str, Entry]
+    table: Mapping[str, StoredTensor]
 
     @property
     def parameters(self) -> int:
@@ -62,7 +62,7 @@ def find(component: ComponentManifest, root: Path) -> Found:
     return Found(component.name, layout, path, compare(component, layout, path, table))
 
 
-def locate(component: ComponentManifest, root: Path) -> tuple[Layout, Path]:
+def locate(component: ComponentManifest, root: Path) -> tuple[CheckpointLayout, Path]:
     """The first layout whose file is there; a pipeline's index may name another folder for the component."""
     if root.is_file():
         return best_layout(component, root), root
@@ -77,12 +77,14 @@ def locate(component: ComponentManifest, root: Path) -> tuple[Layout, Path]:
     raise WeightsError(root, f"component '{component.name}' is missing: looked for {tried}")
 
 
-def best_layout(component: ComponentManifest, path: Path) -> Layout:
+def best_layout(component: ComponentManifest, path: Path) -> CheckpointLayout:
     """The layout under whose names most of the expected keys are in the file."""
     return max(component.layouts, key=lambda layout: _hits(component, layout, path))
 
 
-def compare(component: ComponentManifest, layout: Layout, path: Path, table: Mapping[str, Entry]) -> dict[str, Entry]:
+def compare(
+    component: ComponentManifest, layout: CheckpointLayout, path: Path, table: Mapping[str, StoredTensor]
+) -> dict[str, StoredTensor]:
     """The table under our names; raises `WeightsError` for a missing, extra or misshapen key or a wrong dtype."""
     expected = component.expects()
     public = {layout.keys.to_public(key): key for key in expected}
@@ -101,7 +103,7 @@ def compare(component: ComponentManifest, layout: Layout, path: Path, table: Map
     return mapped
 
 
-def _check_entry(name: str, entry: Entry, shape: Shape, dtypes: tuple[str, ...]) -> None:
+def _check_entry(name: str, entry: StoredTensor, shape: Shape, dtypes: tuple[str, ...]) -> None:
     if entry.shape != shape:
         raise WeightsError(entry.file, f"key '{name}' has shape {entry.shape}, expected {shape}")
     if entry.dtype not in dtypes:
@@ -118,7 +120,7 @@ def _check_file(manifest: Manifest, file: Path) -> Finding:
         return Finding(component.name, None, str(error))
 
 
-def _hits(component: ComponentManifest, layout: Layout, path: Path) -> int:
+def _hits(component: ComponentManifest, layout: CheckpointLayout, path: Path) -> int:
     """How many of the expected keys the file has under the layout's names; -1 = it cannot be read as that layout."""
     try:
         table = open_stored(path, layout.unwrap)

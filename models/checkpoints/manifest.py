@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CheckpointLayout:
     """One public form of one component's weights.
 
     `file`: relative to the checkpoint's root: a `.safetensors`, `.pt`, `.pth` or `.bin` file, an `.index.json` of
@@ -40,7 +40,7 @@ class ComponentManifest:
 
     name: str
     expects: Callable[[], Mapping[str, Shape]]
-    layouts: tuple[Layout, ...]
+    layouts: tuple[CheckpointLayout, ...]
     dtypes: tuple[str, ...] = ("float32", "bfloat16", "float16")
     config: Mapping[str, object] = field(default_factory=dict)
     """Written as config.json beside a diffusers export; `_class_name` names the class."""

@@ -15,7 +15,7 @@ from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.file_download import http_get
 from huggingface_hub.utils._headers import build_hf_headers
 
-from .manifest import Layout, Manifest
+from .manifest import CheckpointLayout, Manifest
 
 RECORD = "pulled.json"
 _WANTED = (".safetensors", ".safetensors.index.json", ".json", ".model", ".txt")
@@ -75,7 +75,7 @@ def pull(manifest: Manifest, folder: Path, hub: Hub, say: Callable[[str], None])
     return record
 
 
-def _published(manifest: Manifest) -> list[Layout]:
+def _published(manifest: Manifest) -> list[CheckpointLayout]:
     """Every component's first layout that has a repository; raises `PullError` when one has none."""
     layouts = []
     for component in manifest.components:

@@ -38,7 +38,7 @@ _SAFE_DTYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredTensor:
     """One stored tensor; `read` fetches its values."""
 
     file: Path
@@ -47,10 +47,10 @@ class Entry:
     read: Callable[[], Tensor]
 
 
-Table = Mapping[str, Entry]
+Table = Mapping[str, StoredTensor]
 
 
-def open_stored(path: Path, unwrap: Sequence[str] = ()) -> dict[str, Entry]:
+def open_stored(path: Path, unwrap: Sequence[str] = ()) -> dict[str, StoredTensor]:
     """The table of a file, an index of shards or a component's folder; raises `WeightsError`."""
     if path.is_dir():
         return open_stored(_weights_in(path), unwrap)
@@ -67,7 +67,7 @@ def open_stored(path: Path, unwrap: Sequence[str] = ()) -> dict[str, Entry]:
             raise WeightsError(path, f"'{path.suffix}' is no weight file: .safetensors, .pt, .pth, .bin, .index.json")
 
 
-def without(table: Table, ignore: Sequence[str]) -> dict[str, Entry]:
+def without(table: Table, ignore: Sequence[str]) -> dict[str, StoredTensor]:
     """The table less the keys that match one of the regular expressions in full."""
     patterns = [re.compile(pattern) for pattern in ignore]
     return {key: entry for key, entry in table.items() if not any(p.fullmatch(key) for p in patterns)}
@@ -81,14 +81,14 @@ def _weights_in(folder: Path) -> Path:
     raise WeightsError(folder, f"holds none of {', '.join(f'{stem}.safetensors' for stem in STEMS)}, .bin or an index")
 
 
-def _safetensors(file: Path) -> dict[str, Entry]:
+def _safetensors(file: Path) -> dict[str, StoredTensor]:
     try:
         with safe_open(file, framework="pt") as opened:
             table = {}
             for key in opened.keys():  # noqa: SIM118 - not a dict
                 found = opened.get_slice(key)
                 dtype = _SAFE_DTYPES.get(found.get_dtype(), found.get_dtype())
-                table[key] = Entry(file, tuple(found.get_shape()), dtype, _safetensors_reader(file, key))
+                table[key] = StoredTensor(file, tuple(found.get_shape()), dtype, _safetensors_reader(file, key))
             return table
     except SafetensorError as error:
         reason = str(error).replace("\n", " ")
@@ -104,7 +104,7 @@ def _safetensors_reader(file: Path, key: str) -> Callable[[], Tensor]:
     return read
 
 
-def _torch_file(file: Path, unwrap: Sequence[str]) -> dict[str, Entry]:
+def _torch_file(file: Path, unwrap: Sequence[str]) -> dict[str, StoredTensor]:
     try:
         loaded: object = torch.load(file, map_location="cpu", weights_only=True, mmap=_is_zip(file))
     except pickle.UnpicklingError as error:
@@ -135,13 +135,13 @@ def _unwrapped(file: Path, loaded: object, unwrap: Sequence[str]) -> Mapping[str
     return loaded
 
 
-def _entries(file: Path, table: Mapping[str, object]) -> dict[str, Entry]:
+def _entries(file: Path, table: Mapping[str, object]) -> dict[str, StoredTensor]:
     entries = {}
     for key, value in table.items():
         if not isinstance(value, Tensor):
             raise WeightsError(file, f"key '{key}' is a {type(value).__name__}, not a tensor")
         dtype = str(value.dtype).removeprefix("torch.")
-        entries[str(key)] = Entry(file, tuple(value.shape), dtype, _held(value))
+        entries[str(key)] = StoredTensor(file, tuple(value.shape), dtype, _held(value))
     return entries
 
 
@@ -149,14 +149,14 @@ def _held(value: Tensor) -> Callable[[], Tensor]:
     return lambda: value
 
 
-def _shards(index: Path) -> dict[str, Entry]:
+def _shards(index: Path) -> dict[str, StoredTensor]:
     """Every key must lie in the shard the index names, and no shard may hold a key the index does not know."""
     try:
         weight_map = json.loads(index.read_text())["weight_map"]
         named = {str(key): str(file) for key, file in weight_map.items()}
     except (json.JSONDecodeError, KeyError, AttributeError, TypeError, UnicodeDecodeError) as error:
         raise WeightsError(index, f"is no index of shards: needs a 'weight_map' ({error})") from error
-    table: dict[str, Entry] = {}
+    table: dict[str, StoredTensor] = {}
     for shard in sorted(set(named.values())):
         if Path(shard).name != shard:
             raise WeightsError(index, f"names the shard '{shard}', which is not a file beside it")

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from .cache import CacheSpec
 from .loop import StepKind
-from .program import REALTIME, Program
+from .placement import REALTIME, Program
 from .recipe import RecipeSpec
 
 

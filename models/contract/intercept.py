@@ -32,7 +32,7 @@ class CommitAnswered(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[Result]):
+class Intercept(Generic[Result]):
     """The step does not run; this is its result."""
 
     result: Result
@@ -65,7 +65,7 @@ class Interceptor(Protocol[State_contra, Row, Result, Carry, Own]):
         """Before the first chunk of a world."""
         ...
 
-    def decide(self, own: Own, state: State_contra, plan: WorkPlan[Row]) -> WorkPlan[Row] | Answer[Result]:
+    def decide(self, own: Own, state: State_contra, plan: WorkPlan[Row]) -> WorkPlan[Row] | Intercept[Result]:
         """The plan as it is, a changed one, or its result."""
         ...
 
@@ -89,7 +89,7 @@ class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
 
     def next(self, state: Intercepted[State, Own]) -> WorkPlan[Row] | Done:
         decided = self._decided(state)
-        if isinstance(decided, Answer):
+        if isinstance(decided, Intercept):
             raise ValueError("an answered step was already advanced: this state is not the loop's own")
         return decided
 
@@ -110,16 +110,16 @@ class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
 
     def _settled(self, state: Intercepted[State, Own]) -> Intercepted[State, Own]:
         """The state at the next step that runs."""
-        while isinstance(decided := self._decided(state), Answer):
+        while isinstance(decided := self._decided(state), Intercept):
             state = self._advanced(state, decided.result, answered=True)
         return state
 
-    def _decided(self, state: Intercepted[State, Own]) -> WorkPlan[Row] | Answer[Result] | Done:
+    def _decided(self, state: Intercepted[State, Own]) -> WorkPlan[Row] | Intercept[Result] | Done:
         plan = self._loop.next(state.inner)
         if isinstance(plan, Done):
             return plan
         decided = self._interceptor.decide(state.own, state.inner, plan)
-        if isinstance(decided, Answer) and plan.commit is not Commit.NONE:
+        if isinstance(decided, Intercept) and plan.commit is not Commit.NONE:
             raise CommitAnswered(f"{self._interceptor.name} answered a {plan.kind} step that commits {plan.commit}")
         return decided
 

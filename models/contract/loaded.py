@@ -10,7 +10,7 @@ from .loop import Loop, Runtime
 from .recipe import RuntimeChoice
 
 
-class Slab(Protocol):
+class SlabIO(Protocol):
     """A runtime's cache as bytes, for snapshots. Called on the device's thread only, between steps."""
 
     def read_entry(self, slot: int, entry: int) -> bytes: ...
@@ -20,8 +20,8 @@ class Slab(Protocol):
         ...
 
 
-class Beside(Protocol):
-    """What a runtime keeps of a session beside its ring entries, as bytes; called like a `Slab`."""
+class SessionExtra(Protocol):
+    """What a runtime keeps of a session beside its ring entries, as bytes; called like a `SlabIO`."""
 
     def read_beside(self, slot: int) -> bytes: ...
 
@@ -45,5 +45,5 @@ class LoadedCard:
     loop: Loop[Any, Any, Any, Any]
     runtime: Runtime[Any, Any]
     carry: type[msgspec.Struct] | None = None
-    slab: Slab | None = None
-    beside: Beside | None = None
+    slab: SlabIO | None = None
+    beside: SessionExtra | None = None

@@ -6,7 +6,7 @@ Convolutions at strides 4 and 8 with pixel (un)shuffle; kernels are stored as ma
 them. Latents have zero mean and unit variance per channel. Knows nothing of time, keys or prompts.
 
 A picture's bits do not depend on those beside it: torch picks another convolution for one picture than for two, so the
-served ones name oneDNN's, all pictures in a call where that makes no difference (kernels/parts.py).
+served ones name oneDNN's, all pictures in a call where that makes no difference (kernels/row_grouping.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...kernels.parts import ONEDNN, TOGETHER, alike, by_parts
+from ...kernels.row_grouping import ONEDNN, TOGETHER, alike, by_parts
 
 TOKENS, CHANNELS = 40, 32
 LATENT, LATENT_ROWS, LATENT_COLUMNS = 8, 10, 16

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
-from ..contract.program import Where, realtime
+from ..contract.placement import Placement, realtime
 from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 
@@ -67,5 +67,5 @@ def drive_card(exact: bool = True) -> ModelCard:
             "snowy mountains at dawn",
             "misty forest in the morning",
         ),
-        program=realtime(decode=Where.BESIDE),
+        program=realtime(decode=Placement.BESIDE),
     )

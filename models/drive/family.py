@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from ..contract.account import Account
 from ..contract.card import ModelCard
+from ..contract.footprint import Footprint
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..family import Family
-from ..parity.ladder import Trial
+from ..parity.ladder import ParityCheck
 from .card import WEIGHTS, drive_card
 
 
@@ -18,14 +18,14 @@ def _load(_card: ModelCard, choice: RuntimeChoice, _checkpoint: Path | None) -> 
     return load_drive(WEIGHTS, choice)
 
 
-def _trials(_card: ModelCard) -> tuple[Trial, ...]:
+def _trials(_card: ModelCard) -> tuple[ParityCheck, ...]:
     from .parity import trials
 
     return trials()
 
 
-def _account(_card: ModelCard) -> Account:
-    from .account import account
+def _account(_card: ModelCard) -> Footprint:
+    from .footprint import account
 
     return account()
 

@@ -7,8 +7,8 @@ from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..weights import digest
 from .card import RECIPE, drive_card
+from .initial_latents import load_openings
 from .loop import DriveCarry, DriveLoop
-from .openings import load_openings
 from .runtime import DriveRuntime, load_networks
 from .skip import SKIP_BELOW, SkipLastPass
 from .text import load_text

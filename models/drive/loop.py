@@ -22,10 +22,10 @@ from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from . import innovations
 from .card import PICTURE_HEIGHT, PICTURE_WIDTH, RECIPE, TOKENS
+from .initial_latents import Openings
 from .innovations import InnovationState
 from .look import LOOK
 from .memory import CHANNELS
-from .openings import Openings
 
 Latent = NDArray[np.float32]
 

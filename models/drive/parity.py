@@ -8,14 +8,14 @@ import torch
 
 from ..contract.loaded import LoadedCard
 from ..parity.interleave import interleave_trial, made_up_inputs
-from ..parity.ladder import Pair, Rung, Trial
-from ..parity.session import Session
+from ..parity.ladder import Pair, ParityCheck, ParityLevel
+from ..parity.session import ParitySession
 from . import golden
 from .autoencoder import DriveAutoencoder
 from .card import RECIPE, drive_card
+from .initial_latents import SHAPE, Openings
 from .look import ONE_HOT
 from .loop import DriveLoop
-from .openings import SHAPE, Openings
 from .runtime import SHAPE as NETWORK
 from .runtime import DriveRuntime
 from .transformer import DriveTransformer
@@ -23,9 +23,9 @@ from .transformer import DriveTransformer
 SEED, CHUNKS = 7, 26  # twice the window and more
 
 
-def trials() -> tuple[Trial, ...]:
+def trials() -> tuple[ParityCheck, ...]:
     """Bit-equal: the golden commits in passes of its own and keeps no ring."""
-    rollout = Trial(Rung.C1, f"rollout: {CHUNKS} frames, a prompt switch, golden", 0.0, _run)
+    rollout = ParityCheck(ParityLevel.C1, f"rollout: {CHUNKS} frames, a prompt switch, golden", 0.0, _run)
     return rollout, interleave_trial(drive_card(), loaded, seeds=1, sessions=3)
 
 
@@ -54,7 +54,7 @@ def _run() -> Iterator[Pair]:
     made = loaded()
     made.runtime.allocate(1)
     inputs = made_up_inputs(made, CHUNKS, random.Random(4))
-    session = Session(made, 0, SEED, inputs, made.runtime.encode_prompt)
+    session = ParitySession(made, 0, SEED, inputs, made.runtime.encode_prompt)
     looks = np.stack([ONE_HOT[len(given.prompt) % len(ONE_HOT)] for given in inputs]).astype(np.float32)
     controls = np.array([given.controls for given in inputs], np.float32)
     opening = _openings().pick(looks[0], SEED)

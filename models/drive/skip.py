@@ -14,7 +14,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from ..contract.intercept import Answer, Carried
+from ..contract.intercept import Carried, Intercept
 from ..contract.loop import StepKind, WorkPlan
 from .loop import Denoised, DriveCarry, DriveResult, DriveRow, DriveState, Latent
 
@@ -51,10 +51,10 @@ class SkipLastPass:
 
     def decide(
         self, own: SkipState, state: DriveState, plan: WorkPlan[DriveRow]
-    ) -> WorkPlan[DriveRow] | Answer[DriveResult]:
+    ) -> WorkPlan[DriveRow] | Intercept[DriveResult]:
         last = plan.kind is StepKind.DENOISE and state.step == len(state.levels) - 1
         if last and own.before_NC is not None and 0 <= own.residual <= self.below and own.skipped < self.most:
-            return Answer(Denoised(own.before_NC))
+            return Intercept(Denoised(own.before_NC))
         return plan
 
     def note(self, own: SkipState, state: DriveState, result: DriveResult, answered: bool) -> SkipState:

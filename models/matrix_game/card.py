@@ -11,8 +11,8 @@ from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
 from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
-from ..shared.video.vae_account import VaeSizes
-from . import account
+from ..shared.video.vae_footprint import VaeSizes
+from . import footprint
 
 SAMPLER = "renoise"
 STEPS, SHIFT = (1000, 666, 333), 5.0
@@ -149,7 +149,7 @@ CONTROLS = {Mode.UNIVERSAL: _WALK, Mode.GTA: _DRIVE, Mode.TEMPLE_RUN: _RUN}
 
 
 def matrix_game_card(spec: MatrixGameSpec) -> ModelCard:
-    counts = {part.name: part.parameters for part in account.parts(spec)}
+    counts = {part.name: part.parameters for part in footprint.parts(spec)}
     width = 4 if spec.random else 2
     frames = 4 * spec.chunk
     return ModelCard(
@@ -169,8 +169,8 @@ def matrix_game_card(spec: MatrixGameSpec) -> ModelCard:
         controls=CONTROLS[spec.mode],
         cache=CacheSpec(
             ring=RING,
-            bytes_per_entry=account.entry_elements(spec) * width,
-            carry_bytes=account.carry_elements(spec) * width,
+            bytes_per_entry=footprint.entry_elements(spec) * width,
+            carry_bytes=footprint.carry_elements(spec) * width,
         ),
         suggestions=("a meadow under a blue sky", "red rocks at dusk", "a snowy valley"),
         drawn=spec.random,

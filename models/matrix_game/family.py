@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from ..checkpoints.manifest import Manifest
-from ..contract.account import Account
 from ..contract.card import ModelCard
+from ..contract.footprint import Footprint
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..family import Family
-from ..parity.ladder import Trial
-from . import account
+from ..parity.ladder import ParityCheck
+from . import footprint
 from .card import SPECS, matrix_game_card
 from .weights import manifest
 
@@ -20,7 +20,7 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
     return load(SPECS[card.name], card, choice, checkpoint)
 
 
-def _trials(card: ModelCard) -> tuple[Trial, ...]:
+def _trials(card: ModelCard) -> tuple[ParityCheck, ...]:
     from .parity import matrix_game_trials
 
     return matrix_game_trials(SPECS[card.name])
@@ -30,8 +30,8 @@ def _manifest(card: ModelCard) -> Manifest | None:
     return manifest(SPECS[card.name])
 
 
-def _account(card: ModelCard) -> Account:
-    return account.account(SPECS[card.name])
+def _account(card: ModelCard) -> Footprint:
+    return footprint.account(SPECS[card.name])
 
 
 FAMILY = Family(

@@ -9,7 +9,7 @@ from ..checkpoints import load as checkpoints
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import Precision, RuntimeChoice
-from ..shared.drawn import draw
+from ..shared.random_weights import draw
 from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError

@@ -8,8 +8,8 @@ import torch
 from ..contract.cache import CacheView
 from ..contract.loaded import LoadedCard
 from ..parity.interleave import interleave_trial
-from ..parity.ladder import Pair, Rung, Trial
-from ..parity.session import ChunkInput, Session
+from ..parity.ladder import Pair, ParityCheck, ParityLevel
+from ..parity.session import ChunkInput, ParitySession
 from . import golden
 from .actions import action
 from .card import CONTROLS, MatrixGameSpec, Mode, matrix_game_card, tiny
@@ -28,13 +28,18 @@ _MODES = {
 }
 
 
-def matrix_game_trials(spec: MatrixGameSpec) -> tuple[Trial, ...]:
+def matrix_game_trials(spec: MatrixGameSpec) -> tuple[ParityCheck, ...]:
     """Rungs run on drawn weights alone; published sizes have none here."""
     if not spec.random:
         return ()
-    passes = Trial(Rung.C0, "transformer: cached pass, tap by tap, against one masked pass", 2e-5, _pass)
+    passes = ParityCheck(ParityLevel.C0, "transformer: cached pass, tap by tap, against one masked pass", 2e-5, _pass)
     rollouts = [
-        Trial(Rung.C1, f"rollout, {mode}: {CHUNKS} chunks under a window of {made.local} frames", 2e-5, _rollout(made))
+        ParityCheck(
+            ParityLevel.C1,
+            f"rollout, {mode}: {CHUNKS} chunks under a window of {made.local} frames",
+            2e-5,
+            _rollout(made),
+        )
         for mode, made in _MODES.items()
     ]
     gate = interleave_trial(matrix_game_card(spec), lambda: loaded(_SMALL), seeds=1, sessions=2, chunks=3)
@@ -98,7 +103,7 @@ def _rollout(spec: MatrixGameSpec) -> Callable[[], Iterator[Pair]]:
     def run() -> Iterator[Pair]:
         card, given = loaded(spec), inputs(spec, CHUNKS)
         card.runtime.allocate(1)
-        session = Session(card, 0, SEED, given, card.runtime.encode_prompt)
+        session = ParitySession(card, 0, SEED, given, card.runtime.encode_prompt)
         latents = [session.state.x_CFHW.numpy() for _ in session.run()]
         world = session.carry.world
         vectors = [action(spec.mode, one.controls, one.pointer) for one in given]

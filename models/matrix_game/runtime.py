@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
-from ...kernels.sampler_step import Step, sampler_step
+from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
@@ -132,7 +132,7 @@ class MatrixGameRuntime:
         x = self._noise(row.noise) if row.x_CFHW is None else row.x_CFHW
         flow = self._pass(row, x, Window(self._slab, view, False))
         seed, branch, chunk, step = row.noise
-        moved = Step(row.sigma, row.next_sigma, NoiseKey(seed, branch, chunk, step + 1))
+        moved = SamplerMove(row.sigma, row.next_sigma, NoiseKey(seed, branch, chunk, step + 1))
         x = sampler_step(x[None], flow[None], [moved])[0]
         if not bool(torch.isfinite(x).all()):
             raise LatentFault(f"chunk {chunk}: the pass at noise level {row.sigma:.3f} is not finite")

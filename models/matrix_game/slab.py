@@ -11,7 +11,7 @@ where they lie, and a commit pass writes the staged entry layer by layer.
 import torch
 from torch import Tensor
 
-from ...kernels.chunk_attention import Past
+from ...kernels.chunk_attention import AttendedPast
 from ...kernels.qk_norm_rope import Staged
 from ..contract.cache import CacheView
 from ..shared.reach import Reach
@@ -66,6 +66,6 @@ class Window:
 
     def _reach(self, entries: Tensor, past: Tensor, lengths: int) -> Reach:
         return Reach(
-            None if self._seen is None else Past(past, self._seen[0], self._seen[lengths]),
+            None if self._seen is None else AttendedPast(past, self._seen[0], self._seen[lengths]),
             None if self._written is None else Staged(entries, self._written, False),
         )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ..checkpoints.manifest import ComponentManifest, Layout, Manifest, Shape
+from ..checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
 from ..checkpoints.names import SAME_NAMES, KeyMap, Rename
 from .card import LICENCE, MatrixGameSpec, Mode
 
@@ -28,17 +28,17 @@ def manifest(spec: MatrixGameSpec) -> Manifest:
         "transformer",
         _shapes(lambda: _transformer(spec)),
         (
-            Layout("original", FILES[spec.mode], WRAPPED, repo=repo),
-            Layout("plain", "transformer/diffusion_pytorch_model.safetensors", SAME_NAMES),
+            CheckpointLayout("original", FILES[spec.mode], WRAPPED, repo=repo),
+            CheckpointLayout("plain", "transformer/diffusion_pytorch_model.safetensors", SAME_NAMES),
         ),
         config={"_class_name": "CausalWanModel"},
     )
     vae = ComponentManifest(
-        "vae", _shapes(lambda: _vae(spec)), (Layout("original", "Wan2.1_VAE.pth", SAME_NAMES, repo=repo),)
+        "vae", _shapes(lambda: _vae(spec)), (CheckpointLayout("original", "Wan2.1_VAE.pth", SAME_NAMES, repo=repo),)
     )
     if spec.random:
         return Manifest(spec.name, (transformer, vae), LICENCE)
-    folder = Layout("diffusers", "image_encoder", VISION, repo=IMAGE_REPO, ignore=(r".*position_ids",))
+    folder = CheckpointLayout("diffusers", "image_encoder", VISION, repo=IMAGE_REPO, ignore=(r".*position_ids",))
     image = ComponentManifest(
         "image_encoder",
         _shapes(_clip),

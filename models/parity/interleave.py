@@ -12,13 +12,13 @@ import numpy as np
 
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
-from .ladder import Pair, Rung, Trial
-from .session import ChunkInput, Session
+from .ladder import Pair, ParityCheck, ParityLevel
+from .session import ChunkInput, ParitySession
 
 
 def interleave_trial(
     card: ModelCard, load: Callable[[], LoadedCard], seeds: int = 2, sessions: int = 3, chunks: int = 0
-) -> Trial:
+) -> ParityCheck:
     """The card's interleave rung; `chunks` 0 = two more than its window holds, so that the oldest fall out.
 
     Cards whose parity is exact must be bit-identical, frames and digests both.
@@ -26,7 +26,7 @@ def interleave_trial(
     chunks = chunks or (card.cache.window + 2 if card.cache else 2)
     tolerance = 0.0 if card.parity.exact else card.parity.tolerance * 255
     subject = f"{sessions} sessions x {chunks} chunks x {seeds} orders, mixed batches against alone"
-    return Trial(Rung.INTERLEAVE, subject, tolerance, lambda: _pairs(load(), seeds, sessions, chunks))
+    return ParityCheck(ParityLevel.INTERLEAVE, subject, tolerance, lambda: _pairs(load(), seeds, sessions, chunks))
 
 
 def made_up_inputs(loaded: LoadedCard, chunks: int, dice: random.Random) -> list[ChunkInput]:
@@ -55,7 +55,7 @@ def _pairs(loaded: LoadedCard, seeds: int, sessions: int, chunks: int) -> Iterat
     for seed in range(seeds):
         dice = random.Random(seed)
         worlds = [
-            Session(loaded, slot, dice.randrange(2**31), made_up_inputs(loaded, chunks, dice), features)
+            ParitySession(loaded, slot, dice.randrange(2**31), made_up_inputs(loaded, chunks, dice), features)
             for slot in range(sessions)
         ]
         run_together(worlds, dice)
@@ -69,7 +69,7 @@ def _pairs(loaded: LoadedCard, seeds: int, sessions: int, chunks: int) -> Iterat
                     yield Pair(chunk, block, "digest", _bytes(mixed.digest), _bytes(solo.digest))
 
 
-def run_together(worlds: Sequence[Session], dice: random.Random) -> None:
+def run_together(worlds: Sequence[ParitySession], dice: random.Random) -> None:
     """Step the worlds to their end: pick one at random, batch with it whatever may share its step, some of the time."""
     while waiting := [world for world in worlds if not world.finished]:
         for world in waiting:
@@ -87,7 +87,7 @@ def run_together(worlds: Sequence[Session], dice: random.Random) -> None:
             world.advance(result)
 
 
-def _may_share(a: Session, b: Session) -> bool:
+def _may_share(a: ParitySession, b: ParitySession) -> bool:
     if a.plan is None or b.plan is None:
         return False
     return (a.plan.kind, a.plan.shape) == (b.plan.kind, b.plan.shape)

@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Rung(StrEnum):
+class ParityLevel(StrEnum):
     C0 = "C0"
     C1 = "C1"
     INTERLEAVE = "interleave"
     PRECISION = "precision"
 
 
-class Missing(RuntimeError):
+class ParityMissing(RuntimeError):
     """What a trial needs is not installed; it is skipped and says so."""
 
 
@@ -42,20 +42,20 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """One rung of one card. `tolerance` is the max abs error allowed; 0 = bit-equal. `run` may raise `Missing`.
+class ParityCheck:
+    """One rung of one card. `tolerance` is the max abs error allowed; 0 = bit-equal. `run` may raise `ParityMissing`.
 
     `slow`: takes minutes, so it is climbed only when asked for.
     """
 
-    rung: Rung
+    rung: ParityLevel
     subject: str
     tolerance: float
     run: Callable[[], Iterable[Pair]]
     slow: bool = False
 
 
-class Diverged(msgspec.Struct, frozen=True):
+class ParityDiverged(msgspec.Struct, frozen=True):
     """The first tap beyond the tolerance."""
 
     step: int
@@ -64,7 +64,7 @@ class Diverged(msgspec.Struct, frozen=True):
     error: float
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class ParityVerdict(msgspec.Struct, frozen=True):
     """`figure`: the largest max abs error of all taps; None when skipped (`why`)."""
 
     card: str
@@ -74,11 +74,11 @@ class Verdict(msgspec.Struct, frozen=True):
     tolerance: float
     taps: int
     ok: bool
-    diverged: Diverged | None = None
+    diverged: ParityDiverged | None = None
     why: str = ""
 
 
-def judge(card: str, trial: Trial) -> Verdict:
+def judge(card: str, trial: ParityCheck) -> ParityVerdict:
     """Run a trial to its end and judge it. A trial without a single tap fails: it compared nothing."""
     figure, taps, diverged = 0.0, 0, None
     try:
@@ -87,12 +87,12 @@ def judge(card: str, trial: Trial) -> Verdict:
             taps += 1
             figure = max(figure, error)
             if diverged is None and error > trial.tolerance:
-                diverged = Diverged(pair.step, pair.block, pair.name, error)
-    except Missing as missing:
-        return Verdict(card, trial.rung, trial.subject, None, trial.tolerance, 0, True, None, str(missing))
+                diverged = ParityDiverged(pair.step, pair.block, pair.name, error)
+    except ParityMissing as missing:
+        return ParityVerdict(card, trial.rung, trial.subject, None, trial.tolerance, 0, True, None, str(missing))
     ok = diverged is None and taps > 0
     why = "" if taps else "nothing was compared"
-    return Verdict(card, trial.rung, trial.subject, figure, trial.tolerance, taps, ok, diverged, why)
+    return ParityVerdict(card, trial.rung, trial.subject, figure, trial.tolerance, taps, ok, diverged, why)
 
 
 def max_abs_error(ours: npt.NDArray[np.generic], reference: npt.NDArray[np.generic]) -> float:

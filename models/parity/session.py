@@ -33,7 +33,7 @@ class ChunkInput:
 
 
 @dataclass(slots=True)
-class Session:
+class ParitySession:
     """One world. `plan` is the step it waits for; `advance` takes that step's result and says when a chunk is done.
     `opening_FHWC`: what it begins from.
     """
@@ -135,7 +135,7 @@ class Session:
         self.committed = self.cache.kept(self.committed, rebuilt, staged)
         self.commits += len(staged)
 
-    def alone(self, slot: int) -> "Session":
+    def alone(self, slot: int) -> "ParitySession":
         """The same world from its beginning, on another slot."""
         return replace(
             self, slot=slot, committed=(), commits=0, carry=None, outcomes=[], plan=None, _state=None, _rebuilt=()

@@ -31,7 +31,7 @@ class CompileMismatch(ArithmeticError):
     """A compiled form is further from the eager one than the card allows."""
 
 
-class Run(Protocol):
+class CompiledRun(Protocol):
     """Calls one part of a network: `function(*arguments)`, in whatever form."""
 
     def __call__(self, part: str, function: Callable[..., Parts], *arguments: Any) -> Parts: ...
@@ -65,7 +65,7 @@ class CompileCache:
         """Of the forms there are, oldest use first."""
         return tuple(self._forms)
 
-    def of(self, kind: StepKind) -> Run:
+    def of(self, kind: StepKind) -> CompiledRun:
         """How the parts of one kind of step run."""
 
         def run(part: str, function: Callable[..., Parts], *arguments: Any) -> Parts:

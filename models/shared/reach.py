@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ...kernels.chunk_attention import Past
+from ...kernels.chunk_attention import AttendedPast
 from ...kernels.qk_norm_rope import Staged
 
 
@@ -10,5 +10,5 @@ from ...kernels.qk_norm_rope import Staged
 class Reach:
     """None: nothing lies before, nothing is kept."""
 
-    past: Past | None
+    past: AttendedPast | None
     staged: Staged | None

@@ -8,8 +8,8 @@ import numpy as np
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..parity.interleave import interleave_trial, made_up_inputs
-from ..parity.ladder import Pair, Rung, Trial
-from ..parity.session import Session
+from ..parity.ladder import Pair, ParityCheck, ParityLevel
+from ..parity.session import ParitySession
 from . import golden
 from .card import RECIPE, ToySpec, toy_card
 from .loop import ToyLoop
@@ -18,10 +18,10 @@ from .runtime import ToyRuntime
 CHUNKS = 40
 
 
-def trials(card: ModelCard) -> tuple[Trial, ...]:
+def trials(card: ModelCard) -> tuple[ParityCheck, ...]:
     """C1 and interleave; the toy's one component is its arithmetic, which the golden writes anew."""
     return (
-        Trial(Rung.C1, f"latents of {CHUNKS} chunks against the golden", 0.0, _rollout),
+        ParityCheck(ParityLevel.C1, f"latents of {CHUNKS} chunks against the golden", 0.0, _rollout),
         interleave_trial(card, _loaded, seeds=5),
     )
 
@@ -40,6 +40,6 @@ def _rollout() -> Iterator[Pair]:
         left, right, up, down = given.controls
         steering.append(golden.GoldenInput((left, right, up, down), ((given.prompt, 1.0),)))
     expected = golden.run(7, 0, steps, 24, 1, steering)
-    session = Session(loaded, 0, 7, inputs, loaded.runtime.encode_prompt)
+    session = ParitySession(loaded, 0, 7, inputs, loaded.runtime.encode_prompt)
     for chunk, (outcome, want) in enumerate(zip(session.run(), expected, strict=True)):
         yield Pair(chunk, "arithmetic", "latent", outcome.carry.last_C, np.array(want.latent, np.int64))

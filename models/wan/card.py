@@ -9,19 +9,9 @@ from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
 from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
-from ..shared.video.vae_account import VaeSizes
-from . import account
-from .spec import (
-    Clip,
-    Decoder,
-    Positions,
-    Rollout,
-    WanShape,
-    WanSpec,
-    few_steps,
-    many_steps,
-    pixel_frames,
-)
+from ..shared.video.vae_footprint import VaeSizes
+from . import footprint
+from .spec import Clip, Decoder, Positions, Rollout, WanShape, WanSpec, few_steps, many_steps, pixel_frames
 
 RENOISE, EULER, UNIPC = "renoise", "flow_euler", "unipc"
 CODE_AND_WAN_LICENCE = "Apache-2.0"
@@ -91,7 +81,7 @@ SPECS = {spec.name: spec for spec in (self_forcing(), longlive(), krea(), wan_t2
 
 
 def wan_card(spec: WanSpec) -> ModelCard:
-    parts = {part.name: part.parameters for part in account.parts(spec)}
+    parts = {part.name: part.parameters for part in footprint.parts(spec)}
     licence = "CC-BY-NC-SA-4.0" if spec.name.startswith("krea") else CODE_AND_WAN_LICENCE
     return ModelCard(
         name=spec.name,
@@ -164,14 +154,14 @@ def cache_of(spec: WanSpec, precision: Precision) -> CacheSpec | None:
     """None for clips. Keys and values of 8 bits have a 32-bit scale per token and head."""
     if isinstance(spec.plan, Clip):
         return None
-    plan, width, elements = spec.plan, 4 if precision.full else 2, account.entry_elements(spec)
+    plan, width, elements = spec.plan, 4 if precision.full else 2, footprint.entry_elements(spec)
     scales = elements // spec.shape.head_width * 4
     return CacheSpec(
         ring=plan.past_chunks + 1 + plan.rebuild,
         bytes_per_entry=elements + scales if precision.narrow_kv else elements * width,
         sink=plan.sink_chunks,
         rebuild=plan.rebuild,
-        carry_bytes=(account.decoder_elements(spec) + account.carry_elements(spec)) * width,
+        carry_bytes=(footprint.decoder_elements(spec) + footprint.carry_elements(spec)) * width,
     )
 
 

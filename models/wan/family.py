@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from ..contract.account import Account
 from ..contract.card import ModelCard
+from ..contract.footprint import Footprint
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..family import Family
-from ..parity.ladder import Trial
-from . import account, weights
+from ..parity.ladder import ParityCheck
+from . import footprint, weights
 from .card import SPECS, wan_card
 
 
@@ -18,14 +18,14 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
     return load(SPECS[card.name], card, choice, checkpoint)
 
 
-def _trials(card: ModelCard) -> tuple[Trial, ...]:
-    from .parity.trials import trials
+def _trials(card: ModelCard) -> tuple[ParityCheck, ...]:
+    from .parity.checks import trials
 
     return trials(SPECS[card.name], card)
 
 
-def _account(card: ModelCard) -> Account:
-    return account.account(SPECS[card.name])
+def _account(card: ModelCard) -> Footprint:
+    return footprint.account(SPECS[card.name])
 
 
 FAMILY = Family(

@@ -17,7 +17,7 @@ from ..shared.fp8 import narrow
 from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError
-from . import drawn, lora, weights
+from . import lora, random_weights, weights
 from .card import cache_of
 from .clips.loop import ClipCarry, ClipLoop
 from .loop import WanCarry, WanLoop
@@ -34,7 +34,7 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
     dtype = torch.float32 if choice.precision.full else torch.bfloat16
     manifest = weights.manifest(spec)
     if manifest is None:
-        networks, total = drawn.networks(spec, dtype), hashlib.sha256(f"drawn 1 {spec}".encode()).hexdigest()
+        networks, total = random_weights.networks(spec, dtype), hashlib.sha256(f"drawn 1 {spec}".encode()).hexdigest()
     elif checkpoint is None:
         raise WeightsError(Path(), f"card '{card.name}' needs its checkpoint: `worldroom cards pull {card.name}`")
     else:

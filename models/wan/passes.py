@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
-from ..shared.compiled import CompileCache, Run, eager
+from ..shared.compiled import CompileCache, CompiledRun, eager
 from ..shared.video.rope import Rotation, rotation
 from .prompts import PromptKeys
 from .rows import Prompt, RecacheRow
@@ -116,7 +116,7 @@ class Passes:
     def _run(self, jobs: Sequence[Job], past: Past, kind: StepKind, keep: Writes | None) -> Tensor | None:
         frames = jobs[0].x_CFHW.shape[1]
         turns = [self._own(job, frames) for job in jobs]
-        run: Run = eager if self._compiled is None else self._compiled.of(kind)
+        run: CompiledRun = eager if self._compiled is None else self._compiled.of(kind)
         made: Tensor | None = self._transformer(
             torch.stack([job.x_CFHW.to(self.device) for job in jobs]),
             torch.tensor([[job.timestep] * frames for job in jobs], device=self.device),

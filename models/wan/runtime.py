@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
-from ...kernels.sampler_step import Step, sampler_step
+from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
@@ -209,7 +209,7 @@ class WanRuntime:
             return velocity
         seed, branch, chunk, step = row.noise
         key = None if row.move is Move.EULER else NoiseKey(seed, branch, chunk, step + 1)
-        return sampler_step(x[None], velocity[None], [Step(row.sigma, row.next_sigma, key)])[0]
+        return sampler_step(x[None], velocity[None], [SamplerMove(row.sigma, row.next_sigma, key)])[0]
 
     def _noise(self, key: NoiseKey, shape: tuple[int, ...]) -> Tensor:
         return gaussian([key], shape, self._device)[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...kernels.chunk_attention import Past, chunk_attention
+from ...kernels.chunk_attention import AttendedPast, chunk_attention
 from ...kernels.qk_norm_rope import Staged
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.rope import Rotation, rotate
@@ -110,7 +110,7 @@ class SlabPast:
         if not self._most:
             return chunk_attention(q_BTND, None, (k_BTND, v_BTND))
         values, scales = self._slab.layer(layer)
-        return chunk_attention(q_BTND, Past(values, *self._tables, self._turn, scales), (k_BTND, v_BTND))
+        return chunk_attention(q_BTND, AttendedPast(values, *self._tables, self._turn, scales), (k_BTND, v_BTND))
 
 
 class RebuiltPast:

@@ -7,7 +7,7 @@ public inference configurations of Self-Forcing (2506.08009), LongLive (2509.226
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..shared.video.vae_account import VaeSizes
+from ..shared.video.vae_footprint import VaeSizes
 
 
 class Positions(StrEnum):

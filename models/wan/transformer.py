@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ...kernels.chunk_attention import chunk_attention
 from ...kernels.qk_norm_rope import qk_norm_rope
-from ..shared.compiled import Run, eager
+from ..shared.compiled import CompiledRun, eager
 from ..shared.invariant import make_invariant
 from .blocks import Block, Head, InvariantPatches, Patches
 from .slab import Writes
@@ -103,7 +103,7 @@ class WanTransformer(nn.Module):
         turn_BTJ: tuple[Tensor, Tensor],
         past: Past,
         keep: Writes | None = None,
-        run: Run = eager,
+        run: CompiledRun = eager,
     ) -> Tensor | None:
         """Velocities [B, C, F, H, W] in float32; timesteps in 0..1000 per frame, `turn`: cos and sin of the positions.
         With `keep` keys and values of every layer are written there and there is no velocity. `run`: how the blocks'

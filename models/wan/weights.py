@@ -6,9 +6,9 @@ Our names are those of the original release, so its files need a prefix at most;
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ..checkpoints.manifest import ComponentManifest, Layout, Manifest, Shape
+from ..checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
 from ..checkpoints.names import KeyMap, Rename
-from ..shared.video.vae_account import VaeSizes
+from ..shared.video.vae_footprint import VaeSizes
 from .spec import Decoder, WanSpec
 
 if TYPE_CHECKING:
@@ -79,33 +79,33 @@ def manifest(spec: WanSpec) -> Manifest | None:
         "vae",
         lambda: vae_keys(spec.vae),
         (
-            Layout("original", "Wan2.1_VAE.pth", KeyMap(), repo=_WAN),
-            Layout("diffusers", "vae", diffusers_vae(spec.vae), repo=_WAN_DIFFUSERS),
+            CheckpointLayout("original", "Wan2.1_VAE.pth", KeyMap(), repo=_WAN),
+            CheckpointLayout("diffusers", "vae", diffusers_vae(spec.vae), repo=_WAN_DIFFUSERS),
         ),
         config={"_class_name": "AutoencoderKLWan", "base_dim": spec.vae.width, "z_dim": spec.vae.channels},
     )
     transformer = ComponentManifest(
         "transformer",
         lambda: transformer_keys(spec),
-        (*dit_layouts, Layout("diffusers", "transformer", DIFFUSERS_TRANSFORMER, repo=dit_repo)),
+        (*dit_layouts, CheckpointLayout("diffusers", "transformer", DIFFUSERS_TRANSFORMER, repo=dit_repo)),
         config=_transformer_config(spec),
     )
     parts = [transformer, vae]
     if spec.decoder is Decoder.TINY:
-        tiny = Layout("original", "taew2_1.pth", KeyMap(), repo="", ignore=(r"encoder\..*",))
+        tiny = CheckpointLayout("original", "taew2_1.pth", KeyMap(), repo="", ignore=(r"encoder\..*",))
         parts.append(ComponentManifest("tiny_decoder", lambda: tiny_keys(spec), (tiny,)))
     if spec.lora_rank:
-        file = Layout("original", "models/lora.pt", _LORA_PREFIX, repo=_LONGLIVE, unwrap=("generator_lora",))
+        file = CheckpointLayout("original", "models/lora.pt", _LORA_PREFIX, repo=_LONGLIVE, unwrap=("generator_lora",))
         parts.append(ComponentManifest("lora", lambda: lora_keys(spec), (file,)))
     licence = "CC-BY-NC-SA-4.0" if spec.name.startswith("krea") else "Apache-2.0"
     return Manifest(spec.name, tuple(parts), licence)
 
 
-_TRANSFORMERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = {
+_TRANSFORMERS: Mapping[str, tuple[str, tuple[CheckpointLayout, ...]]] = {
     "self-forcing-1.3b": (
         "",
         (
-            Layout(
+            CheckpointLayout(
                 "original", "checkpoints/self_forcing_dmd.pt", _MODEL_PREFIX, repo="gdhe17/Self-Forcing",
                 unwrap=("generator_ema", "generator"),
             ),
@@ -114,7 +114,7 @@ _TRANSFORMERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = {
     "longlive-1.3b": (
         "",
         (
-            Layout(
+            CheckpointLayout(
                 "original", "models/longlive_base.pt", _MODEL_PREFIX, repo=_LONGLIVE,
                 unwrap=("generator", "generator_ema"),
             ),
@@ -122,11 +122,15 @@ _TRANSFORMERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = {
     ),
     "krea-realtime-14b": (
         "",
-        (Layout("original", "krea-realtime-video-14b.safetensors", _MODEL_PREFIX, repo="krea/krea-realtime-video"),),
+        (
+            CheckpointLayout(
+                "original", "krea-realtime-video-14b.safetensors", _MODEL_PREFIX, repo="krea/krea-realtime-video"
+            ),
+        ),
     ),
     "wan-t2v-1.3b": (
         _WAN_DIFFUSERS,
-        (Layout("original", "diffusion_pytorch_model.safetensors", KeyMap(), repo=_WAN),),
+        (CheckpointLayout("original", "diffusion_pytorch_model.safetensors", KeyMap(), repo=_WAN),),
     ),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..family import Family
-from ..parity.ladder import Trial
+from ..parity.ladder import ParityCheck
 from .card import SPECS, waypoint_card
 
 
@@ -16,7 +16,7 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
     return load(SPECS[card.name], card, choice, checkpoint)
 
 
-def _trials(card: ModelCard) -> tuple[Trial, ...]:
+def _trials(card: ModelCard) -> tuple[ParityCheck, ...]:
     from .parity import waypoint_trials
 
     return waypoint_trials(SPECS[card.name])

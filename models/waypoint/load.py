@@ -6,7 +6,7 @@ from pathlib import Path
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
-from ..shared.drawn import draw
+from ..shared.random_weights import draw
 from ..shared.video.pictures import frames_on
 from ..weights import WeightsError
 from .card import MISSING, WaypointSpec

@@ -7,8 +7,8 @@ import torch
 
 from ..contract.loaded import LoadedCard
 from ..parity.interleave import interleave_trial, made_up_inputs
-from ..parity.ladder import Pair, Rung, Trial
-from ..parity.session import Session
+from ..parity.ladder import Pair, ParityCheck, ParityLevel
+from ..parity.session import ParitySession
 from . import golden
 from .card import WaypointSpec, waypoint_card
 from .controls import control_vector
@@ -17,7 +17,7 @@ from .load import drawn, load
 SEED, FRAMES = 9, 21
 
 
-def waypoint_trials(spec: WaypointSpec) -> tuple[Trial, ...]:
+def waypoint_trials(spec: WaypointSpec) -> tuple[ParityCheck, ...]:
     """21 frames: three and more local windows of 3, two and more global spans of 8."""
     if not spec.random:
         return ()
@@ -28,7 +28,7 @@ def waypoint_trials(spec: WaypointSpec) -> tuple[Trial, ...]:
 
     subject = f"rollout: {FRAMES} frames, a prompt switch, local and dilated layers, against the golden"
     return (
-        Trial(Rung.C1, subject, 2e-5, lambda: _rollout(spec, loaded())),
+        ParityCheck(ParityLevel.C1, subject, 2e-5, lambda: _rollout(spec, loaded())),
         interleave_trial(card, loaded, seeds=1, sessions=3, chunks=12),
     )
 
@@ -37,7 +37,7 @@ def waypoint_trials(spec: WaypointSpec) -> tuple[Trial, ...]:
 def _rollout(spec: WaypointSpec, loaded: LoadedCard) -> Iterator[Pair]:
     loaded.runtime.allocate(1)
     inputs = made_up_inputs(loaded, FRAMES, random.Random(2))
-    session = Session(loaded, 0, SEED, inputs, loaded.runtime.encode_prompt)
+    session = ParitySession(loaded, 0, SEED, inputs, loaded.runtime.encode_prompt)
     latents = [session.state.x_TC.numpy() for _ in session.run()]
     sizes = golden.Sizes(
         heads=spec.heads,

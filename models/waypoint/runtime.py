@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
-from ...kernels.sampler_step import Step, sampler_step
+from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
@@ -130,7 +130,7 @@ class WaypointRuntime:
         s = self._spec
         x = gaussian([row.noise], (s.tokens, s.channels), self._device)[0] if row.x_TC is None else row.x_TC
         velocity = self._pass(row, x, Window(self._slab, view, row.frame, False))
-        x = sampler_step(x[None], velocity[None], [Step(row.sigma, row.next_sigma, None)])[0]
+        x = sampler_step(x[None], velocity[None], [SamplerMove(row.sigma, row.next_sigma, None)])[0]
         if not bool(torch.isfinite(x).all()):
             raise LatentFault(f"chunk {row.noise.chunk}: the pass at noise level {row.sigma:.3f} is not finite")
         return x

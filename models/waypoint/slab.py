@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ...kernels.chunk_attention import Past
+from ...kernels.chunk_attention import AttendedPast
 from ...kernels.qk_norm_rope import Staged
 from ..contract.cache import CacheView
 from ..shared.reach import Reach
@@ -59,5 +59,5 @@ class _Ring:
 
     def reach(self, layer: int) -> Reach:
         pool = self._pool[:, layer]
-        past = None if self._seen is None else Past(pool, self._seen[0], self._seen[1])
+        past = None if self._seen is None else AttendedPast(pool, self._seen[0], self._seen[1])
         return Reach(past, None if self._written is None else Staged(pool, self._written, False))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from worldroom.clients.bench.server import serving
-from worldroom.sessions.opening import Media
+from worldroom.sessions.rooms.first_frames import UploadedMedia
 from worldroom.tests.files import picture, video
 
 from .conftest import Visitor
@@ -24,8 +24,8 @@ def test_a_picture_and_a_film_from_the_page_begin_the_world_anew(
     tiny_wan: str, visitor: Callable[..., Visitor], tmp_path: Path
 ) -> None:
     still, film, text = tmp_path / "still.jpg", tmp_path / "film.mp4", tmp_path / "notes.txt"
-    still.write_bytes(picture(Media.JPEG, np.full((300, 400, 3), (220, 40, 30), np.uint8)))
-    film.write_bytes(video(Media.MP4, [4 * n for n in range(40)], fps=16))
+    still.write_bytes(picture(UploadedMedia.JPEG, np.full((300, 400, 3), (220, 40, 30), np.uint8)))
+    film.write_bytes(video(UploadedMedia.MP4, [4 * n for n in range(40)], fps=16))
     text.write_text("no picture")
     driver = visitor().open(f"{tiny_wan}/r/studio").until_playing()
     assert driver.page.locator("#first-frame").is_visible()

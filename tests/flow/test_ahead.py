@@ -11,20 +11,20 @@ import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.caches.store import SnapshotFolder
-from worldroom.engine.core import Engine
-from worldroom.engine.device.worker import Batch
-from worldroom.engine.life.ahead import Pending
-from worldroom.engine.life.chunk import Chunk
+from worldroom.engine.device.device import Batch
+from worldroom.engine.engine import Engine
+from worldroom.engine.session.chunk import EngineChunk
+from worldroom.engine.session.overlap import PendingDecode
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.conditions import Conditions
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.contract.program import Where, realtime
-from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.contract.placement import Placement, realtime
+from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.wan.card import SPECS
 from worldroom.models.wan.parity.rollout import loaded, twin
 from worldroom.models.wan.rows import Sharing
-from worldroom.sessions.events import Opened
-from worldroom.sessions.replay import CommittedChunk, EpochScript, Script, replay
+from worldroom.sessions.journal.events import SessionOpened
+from worldroom.sessions.journal.replay import CommittedChunk, EpochScript, Script, replay
 from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, started, toy, until
 from worldroom.tests.interleave.scene import Fingerprints, fingerprint
 from worldroom.tests.virtual_time import run
@@ -36,18 +36,18 @@ SLOW = {StepKind.DENOISE: 0.014, StepKind.COMMIT: 0.020, StepKind.DECODE: 0.038}
 def gone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of the chunks that went ahead."""
     chunks: list[int] = []
-    go = Pending.go
+    go = PendingDecode.go
 
-    def noted(pending: Pending, chunk: Chunk) -> None:
+    def noted(pending: PendingDecode, chunk: EngineChunk) -> None:
         chunks.append(chunk.number)
         go(pending, chunk)
 
-    monkeypatch.setattr(Pending, "go", noted)
+    monkeypatch.setattr(PendingDecode, "go", noted)
     return chunks
 
 
 async def alone(
-    where: Where = Where.BESIDE, costs: dict[StepKind, float] = SLOW, **spec: object
+    where: Placement = Placement.BESIDE, costs: dict[StepKind, float] = SLOW, **spec: object
 ) -> tuple[Engine, FakeDevice, Person]:
     fields = {"share_cap": 1.0, **spec}
     engine, device = await started(lambda batch: costs.get(batch.kind, 0.0), (toy(decode=where),), EngineSpec(**fields))  # type: ignore[arg-type]
@@ -65,7 +65,7 @@ async def empty(engine: Engine, device: FakeDevice) -> None:
 
 
 def test_a_world_keeps_its_rate_although_a_chunk_takes_longer_than_it_lasts(gone: list[int]) -> None:
-    async def scene(where: Where) -> tuple[float, list[str]]:
+    async def scene(where: Placement) -> tuple[float, list[str]]:
         engine, _, person = await alone(where)
         await asyncio.sleep(10)
         await engine.close()
@@ -73,9 +73,9 @@ def test_a_world_keeps_its_rate_although_a_chunk_takes_longer_than_it_lasts(gone
         assert not person.faults
         return len(person.frames) / 10, person.digests()
 
-    rate, expected = run(scene(Where.DEVICE))
+    rate, expected = run(scene(Placement.DEVICE))
     assert gone == [] and 13 < rate < 14  # 72 ms
-    faster, digests = run(scene(Where.BESIDE))
+    faster, digests = run(scene(Placement.BESIDE))
     assert len(gone) > 200 and faster > 23
     assert digests[: len(expected)] == expected
 
@@ -171,7 +171,7 @@ def test_checkpoints_are_taken_though_the_world_is_always_ahead(gone: list[int],
     async def scene() -> list[int]:
         kept: list[int] = []
         engine = Engine(
-            (toy(decode=Where.BESIDE),),
+            (toy(decode=Placement.BESIDE),),
             LoopClock(asyncio.get_running_loop()),
             EngineSpec(share_cap=1.0, checkpoint_seconds=0.5),
             FakeDevice(lambda batch: SLOW.get(batch.kind, 0.0)),
@@ -193,7 +193,7 @@ def test_a_decoder_with_a_memory_meets_the_chunk_before(gone: list[int]) -> None
     """Wan's decoder goes on from features of the chunk before, which were not there when the next chunk began."""
     spec = twin(SPECS["longlive-1.3b"])
     card = loaded(replace(spec, plan=replace(spec.rollout, sigmas=spec.rollout.sigmas[:1])), Sharing.ALONE)
-    beside = replace(card, card=replace(card.card, program=realtime(Where.BESIDE)))
+    beside = replace(card, card=replace(card.card, program=realtime(Placement.BESIDE)))
     costs = {StepKind.DENOISE: 0.4, StepKind.COMMIT: 0.1, StepKind.DECODE: 0.6}  # of 0.75 s a chunk
     text, count = card.card.suggestions[0], 6
 
@@ -210,7 +210,7 @@ def test_a_decoder_with_a_memory_meets_the_chunk_before(gone: list[int]) -> None
     person = run(scene())
     assert len(gone) >= count - 2 and 0 not in gone  # a world's first pictures have nothing to go on from
     inputs = [ChunkInput((), (0.0, 0.0), text) for _ in range(count)]
-    expected = [*Session(card, 0, 3, inputs, card.runtime.encode_prompt).run()]
+    expected = [*ParitySession(card, 0, 3, inputs, card.runtime.encode_prompt).run()]
     assert person.digests()[:count] == [outcome.digest for outcome in expected]
     pixels = [{fingerprint(frame) for frame in outcome.frames} for outcome in expected]
     shown = [frame for _, frame in person.frames if frame.chunk < count]
@@ -247,7 +247,7 @@ def test_a_journal_of_a_world_that_was_ahead_is_played_again_by_one_that_is(gone
             )
             for epoch, seed in ((0, 1), (1, 11), (2, 12))
         )
-        opened = Opened("r", "toy", "1", toy().weights, 1, str(toy().choice.precision), 1, 0)
+        opened = SessionOpened("r", "toy", "1", toy().weights, 1, str(toy().choice.precision), 1, 0)
         replayed = await replay(engine, Script(opened, {person.key: person.prompt}, epochs), "again")
         assert replayed.mismatches == () and replayed.chunks == len(done) > 50
         assert len(gone) > count + 20

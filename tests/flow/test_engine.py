@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from worldroom.engine import api
-from worldroom.engine.core import Engine
-from worldroom.engine.device.worker import Batch
-from worldroom.engine.showing.encode import H264Encoder
+from worldroom.engine.device.device import Batch
+from worldroom.engine.engine import Engine
+from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, features_in_use, started, steady, toy, until
@@ -258,7 +258,7 @@ def test_a_full_engine_refuses_with_figures_and_a_closed_session_makes_room() ->
         assert isinstance(await first.open(), api.Opened)
         assert isinstance(await second.open(), api.Opened)
         refused = await third.open()
-        figures = api.Figures(needed=1, used=2, limit=2, unit=api.Unit.PLACES)
+        figures = api.Shortage(needed=1, used=2, limit=2, unit=api.Unit.PLACES)
         assert refused == api.Refused("c", api.RefusalReason.NO_SLOT, "all 2 places are taken", 0, 3.0, figures)
         await asyncio.sleep(0.5)
         engine.post(api.Close("a"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.core import Engine
+from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
 from worldroom.tests.fake_engine import BlankEncoder, Person, until

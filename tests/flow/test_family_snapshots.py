@@ -9,9 +9,9 @@ import torch
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
 from worldroom.engine.caches.store import SnapshotFolder
-from worldroom.engine.core import Engine
-from worldroom.engine.device.worker import Batch
-from worldroom.engine.life.past import Past
+from worldroom.engine.device.device import Batch
+from worldroom.engine.engine import Engine
+from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
 from worldroom.models.contract.loaded import LoadedCard
@@ -73,7 +73,7 @@ def test_a_world_goes_on_elsewhere_and_after_sleep_as_if_nothing_had_happened(ca
         await asyncio.sleep(1)
         again = Person(here, "c", loaded.card.suggestions[0], steering, key=person.key)
         assert isinstance(
-            await here.revive(Past(api.Open("c", card, seed=5), number=number), written, again.hear), api.Opened
+            await here.revive(ResumeState(api.Open("c", card, seed=5), number=number), written, again.hear), api.Opened
         )
         await until(lambda: len(again.done) >= 2, within=60)
         here.post(api.Pause("c"))

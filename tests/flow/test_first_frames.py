@@ -10,14 +10,14 @@ import pytest
 import torch
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
-from worldroom.engine.life.past import Past
+from worldroom.engine.session.resume_state import ResumeState
 from worldroom.models import catalog
 from worldroom.models.contract.loop import StepKind
-from worldroom.sessions import events
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.replay import read as read_journal
+from worldroom.sessions.journal.replay import replay
 from worldroom.sessions.messages import FirstFrame, Prompt, Transition, Welcome
-from worldroom.sessions.opening import BadOpening, Media, read
-from worldroom.sessions.replay import read as read_journal
-from worldroom.sessions.replay import replay
+from worldroom.sessions.rooms.first_frames import BadFirstFrames, UploadedMedia, read
 from worldroom.tests.fake_engine import Person, started, until
 from worldroom.tests.files import picture, video
 from worldroom.tests.real_rooms import Server, stream
@@ -29,7 +29,7 @@ CARD = "wan-tiny-random"
 def gradient() -> bytes:
     rgb_HWC = np.zeros((96, 128, 3), np.uint8)
     rgb_HWC[..., 0], rgb_HWC[..., 1] = np.arange(128)[None] * 2, np.arange(96)[:, None] * 2
-    return picture(Media.PNG, rgb_HWC)
+    return picture(UploadedMedia.PNG, rgb_HWC)
 
 
 async def body(data: bytes) -> AsyncIterator[bytes]:
@@ -38,14 +38,14 @@ async def body(data: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-async def upload(server: Server, token: str, media: Media, data: bytes) -> FirstFrame:
+async def upload(server: Server, token: str, media: UploadedMedia, data: bytes) -> FirstFrame:
     return await server.rooms.first_frame("lobby", token, media, body(data))
 
 
-async def refused(server: Server, token: str, media: Media, data: bytes, room: str = "lobby") -> str:
+async def refused(server: Server, token: str, media: UploadedMedia, data: bytes, room: str = "lobby") -> str:
     try:
         await server.rooms.first_frame(room, token, media, body(data))
-    except BadOpening as problem:
+    except BadFirstFrames as problem:
         return problem.code
     raise AssertionError("the upload was taken")
 
@@ -59,10 +59,10 @@ def test_a_picture_then_a_video_begin_worlds_that_replay_to_the_same_digests() -
         assert isinstance(welcome, Welcome) and welcome.first_frame is not None
         assert (welcome.first_frame.width, welcome.first_frame.height, welcome.recache) == (64, 48, True)
         await asyncio.sleep(2)
-        assert await upload(server, driver.token, Media.PNG, gradient()) == FirstFrame(1, 1, 64, 48)
+        assert await upload(server, driver.token, UploadedMedia.PNG, gradient()) == FirstFrame(1, 1, 64, 48)
         await asyncio.sleep(3)
-        film = video(Media.MP4, [4 * n for n in range(50)], fps=16)
-        assert await upload(server, driver.token, Media.MP4, film) == FirstFrame(2, 9, 64, 48)
+        film = video(UploadedMedia.MP4, [4 * n for n in range(50)], fps=16)
+        assert await upload(server, driver.token, UploadedMedia.MP4, film) == FirstFrame(2, 9, 64, 48)
         await asyncio.sleep(3)
 
         encoded = [kind for kind, _ in server.device.ran if kind is StepKind.ENCODE]
@@ -91,7 +91,7 @@ def test_the_opening_frames_are_the_pictures_own_through_the_codec() -> None:
         loaded = server.engine._served[CARD].loaded
         card = server.engine.cards()[0]
         assert card.opening is not None
-        opening = read(gradient(), Media.PNG, card, card.opening)
+        opening = read(gradient(), UploadedMedia.PNG, card, card.opening)
         person = Person(server.engine, "a", "anything")
         assert isinstance(await person.open(CARD), api.Opened)
         await until(lambda: len(person.done) >= 1)
@@ -119,15 +119,18 @@ def test_only_the_driver_of_an_open_room_uploads_and_not_too_often() -> None:
         watcher, _ = await server.join()
         await asyncio.sleep(1)
         png = gradient()
-        assert await refused(server, driver.token, Media.PNG, png, room="nowhere") == "no_room"
-        assert await refused(server, "nobody", Media.PNG, png) == "no_place"
-        assert await refused(server, watcher.token, Media.PNG, png) == "not_driving"
-        assert await refused(server, driver.token, Media.PNG, b"\x89PNG\r\n\x1a\n") in ("unreadable", "pixels")
-        assert await refused(server, driver.token, Media.MP4, video(Media.MP4, [9] * 4, fps=16)) == "length"
-        assert await refused(server, driver.token, Media.PNG, png + bytes(9 << 20)) == "too_large"
-        assert await refused(server, driver.token, Media.PNG, png) == "busy"
+        assert await refused(server, driver.token, UploadedMedia.PNG, png, room="nowhere") == "no_room"
+        assert await refused(server, "nobody", UploadedMedia.PNG, png) == "no_place"
+        assert await refused(server, watcher.token, UploadedMedia.PNG, png) == "not_driving"
+        assert await refused(server, driver.token, UploadedMedia.PNG, b"\x89PNG\r\n\x1a\n") in ("unreadable", "pixels")
+        assert (
+            await refused(server, driver.token, UploadedMedia.MP4, video(UploadedMedia.MP4, [9] * 4, fps=16))
+            == "length"
+        )
+        assert await refused(server, driver.token, UploadedMedia.PNG, png + bytes(9 << 20)) == "too_large"
+        assert await refused(server, driver.token, UploadedMedia.PNG, png) == "busy"
         await asyncio.sleep(3)
-        assert (await upload(server, driver.token, Media.PNG, png)).epoch == 1
+        assert (await upload(server, driver.token, UploadedMedia.PNG, png)).epoch == 1
         counters = server.rooms.counters()
         assert (counters.openings, counters.openings_refused) == (1, 7)
         assert [e for e in server.events(screen) if isinstance(e, events.Faulted)] == []
@@ -143,7 +146,7 @@ def test_a_card_without_an_encoder_begins_from_words_alone() -> None:
         driver, screen = await server.join()
         welcome = screen.messages[0]
         assert isinstance(welcome, Welcome) and welcome.first_frame is None and not welcome.recache
-        assert await refused(server, driver.token, Media.PNG, gradient()) == "no_first_frame"
+        assert await refused(server, driver.token, UploadedMedia.PNG, gradient()) == "no_first_frame"
         driver.receive(Prompt(id=1, text="snow", transition=Transition.RECACHE))
         assert [getattr(m, "code", "") for m in screen.messages][-1] == "no_recache"
         await server.stop()
@@ -175,7 +178,7 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
         engine, _ = await started(cards=(catalog.load(CARD),))
         size = engine.cards()[0].opening
         assert size is not None
-        opening = read(gradient(), Media.PNG, engine.cards()[0], size)
+        opening = read(gradient(), UploadedMedia.PNG, engine.cards()[0], size)
         whole = Person(engine, "a", "words")
         await whole.open(CARD, seed=3)
         await until(lambda: len(whole.done) >= 1)
@@ -190,14 +193,14 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
             carry=None, count=0, entries=(), features=(), picture=None, opening=opening,
         )  # fmt: skip
         later = Person(engine, "b", "words", key=whole.key, epoch=1)
-        past = Past(api.Open("b", CARD, seed=3), (), ("words",), number=number, epoch=1)
+        past = ResumeState(api.Open("b", CARD, seed=3), (), ("words",), number=number, epoch=1)
         assert isinstance(await engine.revive(past, kept.dumps(), later.hear), api.Opened)
         await until(lambda: len(later.done) >= 2)
         assert later.digests()[:2] == [d.digest for d in wanted[:2]]
 
         restarted = Person(engine, "c", "words", key=whole.key, epoch=1)
         history = (api.Supersede("c", 1, restart=True, seed=9, opening=opening),)
-        past = Past(api.Open("c", CARD, seed=3), history, ("words",), number=0, epoch=1)
+        past = ResumeState(api.Open("c", CARD, seed=3), history, ("words",), number=0, epoch=1)
         assert isinstance(await engine.revive(past, None, restarted.hear), api.Opened)
         await until(lambda: len(restarted.done) >= 1)
         assert restarted.digests()[0] == wanted[0].digest
@@ -221,10 +224,10 @@ def test_other_families_begin_from_a_picture_too(card: str) -> None:
         assert isinstance(await person.open(card), api.Opened)
         await until(lambda: len(person.done) >= 1, within=30)
         digests = []
-        pictures = [gradient(), gradient(), picture(Media.PNG, np.full((96, 128, 3), 200, np.uint8))]
+        pictures = [gradient(), gradient(), picture(UploadedMedia.PNG, np.full((96, 128, 3), 200, np.uint8))]
         for epoch, data in enumerate(pictures, 1):
             person.epoch = epoch
-            opening = read(data, Media.PNG, info, info.opening)
+            opening = read(data, UploadedMedia.PNG, info, info.opening)
             engine.post(api.Supersede("a", epoch, restart=True, seed=7, opening=opening))
             await until(lambda epoch=epoch: [d for _, d in person.done if d.epoch == epoch], within=30)
             done = next(d for _, d in person.done if d.epoch == epoch)

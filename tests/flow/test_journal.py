@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine.api import Conditions, PromptShare
-from worldroom.sessions import events
-from worldroom.sessions.journal import Journal, JournalSpec
-from worldroom.sessions.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
-from worldroom.sessions.spool import Entry
-from worldroom.sessions.streams import StreamError, Streams
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.journal import Journal, JournalSpec
+from worldroom.sessions.journal.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
+from worldroom.sessions.journal.spool import SpoolEntry
+from worldroom.sessions.journal.streams import StreamError, Streams
 
 FAST = JournalSpec(flush_s=0.005, batch=50, retry_s=0.02)
 
@@ -59,7 +59,7 @@ async def test_events_come_back_as_they_were_recorded(redis: EmbeddedRedis, tmp_
         prompt_version=1,
         input_seq=9,
     )
-    recorded = [feedback(1), events.ChunkBegun(chunk=4, conditions=conditions), events.Closed(reason="lease")]
+    recorded = [feedback(1), events.ChunkBegun(chunk=4, conditions=conditions), events.SessionClosed(reason="lease")]
     for event in recorded:
         journal.record("s", event)
     await journal.close()
@@ -71,7 +71,7 @@ async def test_events_come_back_as_they_were_recorded(redis: EmbeddedRedis, tmp_
 
 async def test_sending_entries_again_doubles_nothing(redis: EmbeddedRedis) -> None:
     streams = await streams_of(redis)
-    entries = [Entry("s", n, 0.0, b'{"type":"closed","reason":"x"}') for n in range(1, 6)]
+    entries = [SpoolEntry("s", n, 0.0, b'{"type":"closed","reason":"x"}') for n in range(1, 6)]
     assert await streams.append(entries[:3]) == 3
     assert await streams.append(entries) == 2
     assert [number async for number, _, _ in streams.read("s")] == [1, 2, 3, 4, 5]
@@ -145,9 +145,9 @@ class _Hanging(Streams):
 
     def __init__(self) -> None:
         self.answer = asyncio.Event()
-        self.taken: list[Entry] = []
+        self.taken: list[SpoolEntry] = []
 
-    async def append(self, entries: "list[Entry]") -> int:  # type: ignore[override]
+    async def append(self, entries: "list[SpoolEntry]") -> int:  # type: ignore[override]
         tips = {e.session: e.number for e in self.taken}
         new = [entry for entry in entries if entry.number > tips.get(entry.session, 0)]
         self.taken += new
@@ -175,7 +175,7 @@ async def test_recording_never_raises_while_redis_refuses(tmp_path: Path) -> Non
         def __init__(self) -> None:
             pass
 
-        async def append(self, entries: "list[Entry]") -> int:  # type: ignore[override]
+        async def append(self, entries: "list[SpoolEntry]") -> int:  # type: ignore[override]
             raise StreamError("OOM command not allowed")
 
     journal = Journal.open(SystemClock(), Refusing(), tmp_path / "spool", FAST)
@@ -216,7 +216,9 @@ async def test_entries_survive_a_restart_of_the_server(tmp_path: Path) -> None:
         server = EmbeddedRedis(tmp_path / "redis")
         server.start()
         streams = await streams_of(server)
-        await streams.append([Entry("s", n, 0.0, b'{"type":"closed","reason":"x"}') for n in range(first, first + 3)])
+        await streams.append(
+            [SpoolEntry("s", n, 0.0, b'{"type":"closed","reason":"x"}') for n in range(first, first + 3)]
+        )
         numbers = [number async for number, _, _ in streams.read("s")]
         await streams.close()
         server.stop()
@@ -237,7 +239,7 @@ async def test_a_data_directory_with_a_long_path_works(tmp_path: Path) -> None:
 _PARENT = """
 import sys, time
 from pathlib import Path
-from worldroom.sessions.redis_embedded import EmbeddedRedis
+from worldroom.sessions.journal.redis_embedded import EmbeddedRedis
 server = EmbeddedRedis(Path(sys.argv[1]))
 server.start()
 print(server.pid, flush=True)

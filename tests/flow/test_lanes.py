@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.core import Engine
-from worldroom.engine.device.worker import Batch, ThreadDevice, execute
-from worldroom.engine.device.worker import run as run_batch
-from worldroom.engine.showing.playout import ABSORBED
+from worldroom.engine.device.device import Batch, ThreadDevice, execute
+from worldroom.engine.device.device import run as run_batch
+from worldroom.engine.engine import Engine
+from worldroom.engine.output.playout import ABSORBED
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.contract.program import Where, realtime
+from worldroom.models.contract.placement import Placement, realtime
 from worldroom.tests.drive_card import drive
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, toy
 from worldroom.tests.virtual_time import run
@@ -26,7 +26,7 @@ def cost(batch: Batch) -> float:
     return COSTS.get(batch.kind, 0.0)
 
 
-async def with_decode(where: Where) -> tuple[Engine, FakeDevice]:
+async def with_decode(where: Placement) -> tuple[Engine, FakeDevice]:
     return await started(cost, (toy(decode=where),), SPEC)
 
 
@@ -41,7 +41,7 @@ async def admitted(engine: Engine) -> list[Person]:
 
 
 def test_more_sessions_fit_and_none_is_late_when_decodes_run_beside_the_device() -> None:
-    async def scene(where: Where) -> tuple[int, int]:
+    async def scene(where: Placement) -> tuple[int, int]:
         engine, device = await with_decode(where)
         people = await admitted(engine)
         await asyncio.sleep(5)
@@ -50,18 +50,18 @@ def test_more_sessions_fit_and_none_is_late_when_decodes_run_beside_the_device()
             assert len(late) <= len(person.done) // 50, late
             assert len(person.frames) > 100
         trail = {step.device for step in engine.steps() if step.kind == StepKind.DECODE}
-        assert trail == {"fake" if where is Where.DEVICE else "fake beside"}
+        assert trail == {"fake" if where is Placement.DEVICE else "fake beside"}
         await engine.close()
         return len(people), device.overlapped
 
-    assert run(scene(Where.DEVICE)) == (2, 0)  # 13 ms of 41.7, 90 % are given away
-    fit, overlapped = run(scene(Where.BESIDE))
+    assert run(scene(Placement.DEVICE)) == (2, 0)  # 13 ms of 41.7, 90 % are given away
+    fit, overlapped = run(scene(Placement.BESIDE))
     assert fit == 5  # 7 ms of the busier lane
     assert overlapped > 100
 
 
 def test_worlds_are_the_same_whichever_lane_decodes() -> None:
-    async def scene(where: Where) -> list[list[str]]:
+    async def scene(where: Placement) -> list[list[str]]:
         engine, _ = await with_decode(where)
         people = [Person(engine, name) for name in "ab"]
         for number, person in enumerate(people):
@@ -71,14 +71,14 @@ def test_worlds_are_the_same_whichever_lane_decodes() -> None:
         await engine.close()
         return digests
 
-    there, beside = run(scene(Where.DEVICE)), run(scene(Where.BESIDE))
+    there, beside = run(scene(Placement.DEVICE)), run(scene(Placement.BESIDE))
     assert there == beside
     assert len(there[0]) == 80
 
 
 def test_a_cancelled_chunk_leaves_the_lane_beside_and_both_lanes_run_dry() -> None:
     async def scene() -> None:
-        engine, device = await with_decode(Where.BESIDE)
+        engine, device = await with_decode(Placement.BESIDE)
         people = await admitted(engine)
         await asyncio.sleep(1)
         for _ in range(20):
@@ -99,7 +99,7 @@ def test_a_cancelled_chunk_leaves_the_lane_beside_and_both_lanes_run_dry() -> No
 
 async def test_drive_computes_the_same_bits_on_two_threads_at_once() -> None:
     loaded = drive()
-    loaded = replace(loaded, card=replace(loaded.card, program=realtime(Where.BESIDE)))
+    loaded = replace(loaded, card=replace(loaded.card, program=realtime(Placement.BESIDE)))
     device = ThreadDevice(SystemClock())
     await device.allocate(loaded, 1)
 
@@ -118,7 +118,7 @@ async def test_drive_computes_the_same_bits_on_two_threads_at_once() -> None:
 
 def test_what_an_engine_holds_can_be_asked_at_any_moment_of_its_warm_up() -> None:
     async def scene() -> None:
-        engine = engine_on(FakeDevice(cost), (toy(decode=Where.BESIDE),), SPEC)
+        engine = engine_on(FakeDevice(cost), (toy(decode=Placement.BESIDE),), SPEC)
         starting = asyncio.create_task(engine.start())
         asked = 0
         while not starting.done():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from worldroom.engine import api
-from worldroom.engine.device.observers import Taps
+from worldroom.engine.device.observers import Probes
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.drive.loop import Denoised
@@ -64,8 +64,8 @@ def test_what_ran_is_in_the_trail_with_who_was_in_it_and_its_price() -> None:
     run(scene())
 
 
-async def tapped(sessions: str) -> Taps:
-    taps = Taps()
+async def tapped(sessions: str) -> Probes:
+    taps = Probes()
     engine, _ = await started(spec=EngineSpec(slots=4, share_cap=1.0), observers=(taps,))
     people = [Person(engine, name, "a red desert") for name in sessions]
     for person in people:

@@ -11,18 +11,18 @@ import torch
 from numpy.typing import NDArray
 from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.engine.core import Engine
-from worldroom.engine.showing import pictures
-from worldroom.engine.showing.encode import H264Encoder
-from worldroom.engine.showing.raw import RawReader
+from worldroom.engine.engine import Engine
+from worldroom.engine.output import pixels as output_pixels
+from worldroom.engine.output.encode import H264Encoder
+from worldroom.engine.output.raw import RawReader
 from worldroom.engine.spec import EngineSpec
-from worldroom.kernels import launch
+from worldroom.kernels import backend
 from worldroom.models import catalog
 from worldroom.models.contract.card import FrameSpec, Pixels
+from worldroom.models.contract.fingerprint import fingerprint_of
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import Outcome
-from worldroom.models.contract.maker import maker_of
-from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared.video.pictures import frames_of, frames_on
 from worldroom.tests.fake_engine import FakeDevice, Person, steady, until
 from worldroom.tests.virtual_time import run
@@ -44,7 +44,7 @@ def played(made: LoadedCard) -> list[Outcome[object]]:
     made.runtime.allocate(1)
     idle = (0.0,) * len(made.card.controls)
     given = [ChunkInput(idle, (0.0, 0.0), "a fox in snow")] * 2
-    return list(Session(made, 0, 3, given, made.runtime.encode_prompt).run())
+    return list(ParitySession(made, 0, 3, given, made.runtime.encode_prompt).run())
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -56,7 +56,7 @@ def test_a_world_is_the_same_in_rgb_and_in_i420(name: str) -> None:
         assert a.frames.shape == frame.shape(opens=number == 0)
         assert b.frames.shape == planes.shape(opens=number == 0)
         for one, other in zip(a.frames, b.frames, strict=True):
-            want = pictures.shown(one, frame).to_ndarray().astype(int)
+            want = output_pixels.shown(one, frame).to_ndarray().astype(int)
             assert np.abs(want - other).mean() < 3
 
 
@@ -117,7 +117,7 @@ def test_rgb_is_had_back_within_a_few_levels(scale: int, smooth: bool) -> None:
     frame = FrameSpec(width=64, height=48, scale=scale, fps=16, per_chunk=1, smooth=smooth)
     (want,) = frames_of(gentle, frame).astype(int)
     (planes,) = frames_of(gentle, replace(frame, pixels=Pixels.I420))
-    off = np.abs(pictures.rgb(planes, 64, 48) - want)
+    off = np.abs(output_pixels.rgb(planes, 64, 48) - want)
     assert off.mean() < 1 and off.max() <= 5
 
 
@@ -126,7 +126,7 @@ def test_i420_is_made_where_its_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> 
     assert frames_on(frame, torch.device("cpu")) == frame
     monkeypatch.setattr(
         "worldroom.models.shared.video.pictures.choose",
-        lambda like: launch.Choice(launch.Backend.TRITON if like.device == gpu else launch.Backend.TORCH, ""),
+        lambda like: backend.Choice(backend.Backend.TRITON if like.device == gpu else backend.Backend.TORCH, ""),
     )
     assert frames_on(frame, torch.device("cpu")).pixels is Pixels.RGB
     assert frames_on(frame, gpu) == replace(frame, pixels=Pixels.I420)
@@ -143,6 +143,6 @@ def test_a_picture_outside_its_range_is_clamped_in_both() -> None:
 
 
 def test_worlds_of_other_pixels_are_of_another_maker() -> None:
-    rgb, i420 = (maker_of(loaded("waypoint-tiny-random", pixels)) for pixels in (Pixels.RGB, Pixels.I420))
+    rgb, i420 = (fingerprint_of(loaded("waypoint-tiny-random", pixels)) for pixels in (Pixels.RGB, Pixels.I420))
     assert rgb != i420
     assert str(rgb).endswith(" rgb") and str(i420).endswith(" i420")

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from worldroom.engine import api
 from worldroom.engine.caches.store import SnapshotFolder
-from worldroom.engine.device.worker import Batch
-from worldroom.engine.life.past import Past
+from worldroom.engine.device.device import Batch
+from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.tests.fake_engine import Person, features_in_use, started
@@ -99,7 +99,7 @@ class Pressure(RuleBasedStateMachine):
 
         async def scene() -> None:
             person = self.people.setdefault(name, Person(self.engine, name))
-            past = Past(api.Open(name, "toy", seed=1), texts=("a calm blue sea",), number=0)
+            past = ResumeState(api.Open(name, "toy", seed=1), texts=("a calm blue sea",), number=0)
             await self.engine.revive(past, None, person.hear)
 
         self.play(scene())

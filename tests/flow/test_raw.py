@@ -13,11 +13,11 @@ import numpy.typing as npt
 import torch
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.process.remote import RemoteEngine
-from worldroom.engine.process.serving import Serving
-from worldroom.engine.showing.encode import Encoded
-from worldroom.engine.showing.raw import RawReader, RawRing
+from worldroom.engine.output.encode import EncodedFrame
+from worldroom.engine.output.raw import RawReader, RawRing
 from worldroom.engine.spec import EngineSpec
+from worldroom.engine.worker.client import WorkerClient
+from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.kernels.frames_to_yuv import frames_to_yuv
 from worldroom.models.contract.card import FrameSpec, Pixels
 from worldroom.models.toy.card import ToySpec
@@ -90,7 +90,7 @@ class Keeping(BlankEncoder):
 
     seen: list[npt.NDArray[np.uint8]] = []  # noqa: RUF012
 
-    def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
+    def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> EncodedFrame:
         self.seen.append(picture.copy())
         return super().encode(picture, pts, key)
 
@@ -129,8 +129,8 @@ def test_who_asks_gets_what_the_model_made_and_nobody_else_does(tmp_path: Path) 
 
 
 @asynccontextmanager
-async def remote() -> AsyncIterator[RemoteEngine]:
-    door = RemoteEngine(Serving(("toy",), None, ToySpec(fps=12), EngineSpec()), SystemClock())
+async def remote() -> AsyncIterator[WorkerClient]:
+    door = WorkerClient(WorkerSpec(("toy",), None, ToySpec(fps=12), EngineSpec()), SystemClock())
     await door.start()
     yield door
     await door.close()

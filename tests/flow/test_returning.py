@@ -9,14 +9,15 @@ import msgspec
 import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.sessions import events, worlds
-from worldroom.sessions.journal import Journal
-from worldroom.sessions.member import Member
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.journal import Journal
+from worldroom.sessions.journal.redis_embedded import EmbeddedRedis, connect
 from worldroom.sessions.messages import Input, Prompt, Role, Transition, Welcome
-from worldroom.sessions.redis_embedded import EmbeddedRedis, connect
-from worldroom.sessions.returning import Returning
-from worldroom.sessions.rooms import Rooms, RoomsSpec
-from worldroom.sessions.worlds import Worlds, WorldsError
+from worldroom.sessions.rooms import suspend_store
+from worldroom.sessions.rooms.participant import Participant
+from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.suspend import RoomSuspension
+from worldroom.sessions.rooms.suspend_store import SuspendStore, SuspendStoreError
 from worldroom.tests.fake_door import BEAT, CARD, FakeDoor, FakeWorld, Screen
 
 
@@ -47,10 +48,10 @@ class House:
     def __init__(self, rooms: Rooms, journal: Journal, door: KeepingDoor) -> None:
         self.rooms, self.journal, self.door = rooms, journal, door
 
-    async def join(self, token: str | None = None) -> tuple[Member, Screen]:
+    async def join(self, token: str | None = None) -> tuple[Participant, Screen]:
         screen = Screen()
         member = await self.rooms.join("lobby", screen, token, None)
-        assert isinstance(member, Member), member
+        assert isinstance(member, Participant), member
         return member, screen
 
 
@@ -67,7 +68,7 @@ async def house(redis: EmbeddedRedis, door: KeepingDoor | None = None) -> AsyncI
     client, door = await connect(redis.url), door or KeepingDoor()
     journal = Journal(SystemClock())
     spec = RoomsSpec(card="toy", lease_s=30.0)
-    rooms = Rooms(door, journal, SystemClock(), spec, returning=Returning(Worlds(client, keep_s=60), door))
+    rooms = Rooms(door, journal, SystemClock(), spec, returning=RoomSuspension(SuspendStore(client, keep_s=60), door))
     yield House(rooms, journal, door)
     await rooms.close()
     await door.close()
@@ -113,7 +114,7 @@ async def test_a_room_comes_back_once(redis: EmbeddedRedis) -> None:
     client = await connect(redis.url)
     async with house(redis) as here:
         await here.join()
-        assert await Worlds(client, keep_s=60).find("lobby") is None
+        assert await SuspendStore(client, keep_s=60).find("lobby") is None
     await client.aclose()
 
 
@@ -146,7 +147,7 @@ async def test_a_world_of_other_weights_begins_anew_and_the_log_says_why(
 async def test_a_world_that_is_too_large_ends_with_its_server(
     redis: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(worlds, "WORLD_BYTES_MAX", 8)
+    monkeypatch.setattr(suspend_store, "WORLD_BYTES_MAX", 8)
     async with house(redis) as here:
         driver, _ = await here.join()
         await asyncio.sleep(5 * BEAT)
@@ -154,15 +155,15 @@ async def test_a_world_that_is_too_large_ends_with_its_server(
         await asyncio.sleep(2 * BEAT)
         session = here.rooms.views()[0].session
         await here.rooms.close()
-        assert here.journal.buffered(session)[-1] == events.Closed(reason="shutdown")
+        assert here.journal.buffered(session)[-1] == events.SessionClosed(reason="shutdown")
     assert "at most 8 are kept" in caplog.text
 
 
 async def test_what_another_version_left_is_no_crash(redis: EmbeddedRedis, caplog: pytest.LogCaptureFixture) -> None:
     client = await connect(redis.url)
-    await client.mset({f"{worlds.PREFIX}room:lobby": b'{"room":1}', f"{worlds.PREFIX}world:lobby": b"x"})
-    with pytest.raises(WorldsError, match="cannot be read"):
-        await Worlds(client, keep_s=60).find("lobby")
+    await client.mset({f"{suspend_store.PREFIX}room:lobby": b'{"room":1}', f"{suspend_store.PREFIX}world:lobby": b"x"})
+    with pytest.raises(SuspendStoreError, match="cannot be read"):
+        await SuspendStore(client, keep_s=60).find("lobby")
     async with house(redis) as here:
         await here.join()
         assert "a room begins anew" in caplog.text

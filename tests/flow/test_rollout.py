@@ -15,11 +15,11 @@ from worldroom.cli.movie import Film, Plan, write_movie
 from worldroom.cli.rollout import chunks_of
 from worldroom.clients.bench.server import command as server_command
 from worldroom.clock import LoopClock, SystemClock
-from worldroom.engine.device.worker import Batch
+from worldroom.engine.device.device import Batch
 from worldroom.engine.rollout import Rollout
 from worldroom.models.contract.card import FrameSpec
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.contract.program import Where
+from worldroom.models.contract.placement import Placement
 from worldroom.models.toy import golden
 from worldroom.models.toy.markers import read
 from worldroom.tests.fake_engine import FakeDevice, steady, toy
@@ -37,15 +37,15 @@ async def test_a_rollout_is_the_golden_world() -> None:
 
 
 def test_where_pictures_are_made_beside_the_device_the_next_chunk_does_not_wait_for_them() -> None:
-    async def scene(where: Where) -> tuple[list[bytes], float]:
+    async def scene(where: Placement) -> tuple[list[bytes], float]:
         device, clock = FakeDevice(lambda batch: 0.010), LoopClock(asyncio.get_running_loop())
         actions = [(0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 1.0)] * 10
         rollout = Rollout(toy(decode=where), device, clock, seed=7, steps=1)
         made = [frames.tobytes() async for frames in rollout.frames("a red desert", actions)]
         return made, clock.now()
 
-    frames, seconds = run(scene(Where.DEVICE))
-    sooner, fewer = run(scene(Where.BESIDE))
+    frames, seconds = run(scene(Placement.DEVICE))
+    sooner, fewer = run(scene(Placement.BESIDE))
     assert sooner == frames and len(frames) == 20
     assert seconds == pytest.approx(0.61)  # the prompt, then 20 times a step, a commit and a decode
     assert fewer == pytest.approx(0.42)
@@ -60,7 +60,7 @@ def test_a_rollout_whose_pictures_fail_says_so_and_leaves_nothing_behind() -> No
                 raise FloatingPointError("not finite")
 
         device.fail = fails
-        rollout = Rollout(toy(decode=Where.BESIDE), device, clock, seed=7, steps=1)
+        rollout = Rollout(toy(decode=Placement.BESIDE), device, clock, seed=7, steps=1)
         made = 0
         with pytest.raises(FloatingPointError):
             async for _ in rollout.frames("a red desert", [(0.0, 0.0, 0.0, 0.0)] * 20):

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.sessions import events, people
-from worldroom.sessions.journal import Journal
-from worldroom.sessions.line import Line, stopped
-from worldroom.sessions.member import Member
+from worldroom.sessions import people
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.journal import Journal
+from worldroom.sessions.journal.replay import Mismatch, ReplayError, read, replay
 from worldroom.sessions.messages import (
     Accepted,
     Applied,
@@ -36,8 +36,9 @@ from worldroom.sessions.messages import (
     Welcome,
     WorldState,
 )
-from worldroom.sessions.replay import Mismatch, ReplayError, read, replay
-from worldroom.sessions.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.log import WaitLog, stopped
+from worldroom.sessions.rooms.participant import Participant
+from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
 from worldroom.tests.fake_door import BEAT, TIMINGS, FakeDoor, Screen
 from worldroom.tests.virtual_time import run
 
@@ -56,10 +57,10 @@ class House:
 
     async def join(
         self, room: str = "lobby", token: str | None = None, want: Role | None = None, name: str | None = None
-    ) -> tuple[Member, Screen]:
+    ) -> tuple[Participant, Screen]:
         screen = Screen()
         member = await self.rooms.join(room, screen, token, want, name)
-        assert isinstance(member, Member), member
+        assert isinstance(member, Participant), member
         return member, screen
 
     def journaled(self, kind: Any) -> list[Any]:
@@ -87,7 +88,7 @@ def codes(screen: Screen) -> list[str]:
     return [problem.code for problem in got(screen, Problem)]
 
 
-def name_of(member: Member) -> str:
+def name_of(member: Participant) -> str:
     """The animal that a participant is when it has no wish."""
     return people.name_of(member.participant, None, ())
 
@@ -244,7 +245,7 @@ def test_a_cut_of_five_seconds_goes_on_from_the_same_chunk() -> None:
         assert (welcome.session, welcome.resumed, welcome.state) == (held.session, True, WorldState.RUNNING)
         assert again.role is Role.DRIVER
         assert welcome.chunk == screen.frames[-1].chunk + 1 or welcome.chunk == screen.frames[-1].chunk + 2
-        done = [event.chunk for event in house.journaled(events.ChunkDone)]
+        done = [event.chunk for event in house.journaled(events.ChunkCommitted)]
         assert done == list(range(len(done))), "no chunk is missing, none is done twice"
         assert [type(command) for command in house.door.of(api.Pause | api.Resume)] == [api.Pause, api.Resume]
 
@@ -617,7 +618,7 @@ def test_the_log_tells_of_rooms_and_roles_and_of_nobodys_words(caplog: pytest.Lo
 
 
 def test_the_log_tells_each_place_in_line_once(caplog: pytest.LogCaptureFixture) -> None:
-    line = Line()
+    line = WaitLog()
 
     def stands(place: int) -> None:
         line.stands("b", api.Refused("s", api.RefusalReason.NO_COMPUTE, "full", place, 0.2))

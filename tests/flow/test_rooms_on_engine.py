@@ -3,13 +3,13 @@
 import asyncio
 
 from worldroom.engine import api
-from worldroom.engine.device.worker import Batch
+from worldroom.engine.device.device import Batch
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
-from worldroom.sessions import events
-from worldroom.sessions.member import Member
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.replay import read, replay
 from worldroom.sessions.messages import Applied, Input, KeyEdge, Problem, Prompt, ResetWorld, WorldState
-from worldroom.sessions.replay import read, replay
+from worldroom.sessions.rooms.participant import Participant
 from worldroom.tests.fake_door import Screen
 from worldroom.tests.real_rooms import Server, stream
 from worldroom.tests.virtual_time import run
@@ -72,7 +72,7 @@ def test_a_cut_of_five_seconds_keeps_the_world_and_its_chunks() -> None:
         assert server.rooms.views()[0].state is WorldState.HELD
         _, back = await server.join(driver.token)
         await asyncio.sleep(1.0)
-        done = [event.chunk for event in server.events(screen) if isinstance(event, events.ChunkDone)]
+        done = [event.chunk for event in server.events(screen) if isinstance(event, events.ChunkCommitted)]
         assert done == list(range(len(done)))
         assert 40 <= len(done) <= 52, "two seconds at 24 fps; nothing is made up for the five that were held"
         assert back.frames[0].chunk > screen.frames[-1].chunk
@@ -139,7 +139,7 @@ def test_a_room_in_line_opens_the_moment_another_one_ends_and_keeps_its_place_be
         await server.join()
         now = asyncio.get_running_loop().time
 
-        async def ask(room: str) -> Member | api.Refused:
+        async def ask(room: str) -> Participant | api.Refused:
             return await server.rooms.join(room, Screen(), None, None)
 
         places = [await ask(room) for room in ("a", "b")]
@@ -152,7 +152,7 @@ def test_a_room_in_line_opens_the_moment_another_one_ends_and_keeps_its_place_be
         assert (late.reason, late.queue_place, late.figures.limit) == (api.RefusalReason.NO_SLOT, 3, 1)
         server.engine.post(api.Close(server.rooms.views()[0].session))
         freed = now()
-        assert isinstance(await waiting, Member)
+        assert isinstance(await waiting, Participant)
         assert now() - freed < 0.05
         gone = asyncio.create_task(ask("late"))
         await asyncio.sleep(0.5)

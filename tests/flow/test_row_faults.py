@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from worldroom.engine import api
-from worldroom.engine.device.worker import Batch, RowFault, execute
+from worldroom.engine.device.device import Batch, RowFault, execute
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.toy.loop import Denoised
 from worldroom.tests.fake_engine import Person, started, toy

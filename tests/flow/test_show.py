@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from worldroom.clock import LoopClock
 from worldroom.engine import api
+from worldroom.engine.output.encode import H264Encoder
+from worldroom.engine.output.playout import Playout
+from worldroom.engine.output.publisher import FramePublisher, RawFrame
 from worldroom.engine.scheduling.costs import Estimate
-from worldroom.engine.showing.encode import H264Encoder
-from worldroom.engine.showing.playout import Playout
-from worldroom.engine.showing.show import Shot, Show
 from worldroom.models.contract.card import FrameSpec
 from worldroom.tests.fake_engine import BlankEncoder
 from worldroom.tests.virtual_time import VirtualLoop, run
@@ -34,7 +34,7 @@ class Stage:
         self.loop.run_in_executor = self._slowly  # type: ignore[method-assign,assignment]
         clock = LoopClock(self.loop)
         self.playout = Playout(FRAME.fps, 1, self.loop.time())
-        self.show = Show(
+        self.show = FramePublisher(
             "a",
             FRAME,
             None,
@@ -67,8 +67,8 @@ class Stage:
         self.loop.call_later(self.cost, work)
         return done
 
-    def shot(self, number: int, at: float, epoch: int = 0) -> Shot:
-        return Shot(np.zeros((16, 16, 3), np.uint8), at, number, epoch, number, 1, (), at, TIMES)
+    def shot(self, number: int, at: float, epoch: int = 0) -> RawFrame:
+        return RawFrame(np.zeros((16, 16, 3), np.uint8), at, number, epoch, number, 1, (), at, TIMES)
 
 
 def test_a_producer_twice_as_fast_as_playout_is_bounded_and_its_drops_are_counted() -> None:

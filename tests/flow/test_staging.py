@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine.api import LatencyClass
-from worldroom.engine.device.lane import Job, Lane, Ran
-from worldroom.engine.drive import Scope, Superseded
+from worldroom.engine.device.queue import DeviceQueue, QueuedStep, StepRun
+from worldroom.engine.drive import CancelScope, Superseded
 from worldroom.engine.scheduling.costs import Costs, StepKey
 from worldroom.engine.scheduling.ticket import Rules, Ticket
 from worldroom.models.contract.loop import StepKind
@@ -29,21 +29,21 @@ class Bench:
         for rows in (1, 2):
             self.costs.observe(KEY, rows, rows * STEP)
         rules = Rules(max_rows=1, ageing=2.0, seed=0)
-        self.lane = Lane(self.device, self.costs, LoopClock(loop), rules, lambda: math.inf, ())
+        self.lane = DeviceQueue(self.device, self.costs, LoopClock(loop), rules, lambda: math.inf, ())
         self.order: list[str] = []
-        self.scopes: dict[str, Scope] = {}
+        self.scopes: dict[str, CancelScope] = {}
         self._serving = loop.create_task(self.lane.run())
         self._numbers = iter(range(100))
 
-    def submit(self, name: str, latest_start: float) -> "asyncio.Task[Ran]":
-        scope = self.scopes[name] = Scope()
+    def submit(self, name: str, latest_start: float) -> "asyncio.Task[StepRun]":
+        scope = self.scopes[name] = CancelScope()
         ticket = Ticket(
             next(self._numbers), name, KEY, LatencyClass.INTERACTIVE, 0.0, latest_start, latest_start + 1.0, STEP
         )
         return asyncio.get_running_loop().create_task(self._wait(name, ticket, scope))
 
-    async def _wait(self, name: str, ticket: Ticket, scope: Scope) -> Ran:
-        ran = await self.lane.submit(ticket, Job(self.card, name, None, scope))
+    async def _wait(self, name: str, ticket: Ticket, scope: CancelScope) -> StepRun:
+        ran = await self.lane.submit(ticket, QueuedStep(self.card, name, None, scope))
         self.order.append(name)
         return ran
 

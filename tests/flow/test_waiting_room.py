@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from worldroom.engine import api
-from worldroom.engine.admission.waiting import PLACES_MAX
-from worldroom.engine.core import Engine
+from worldroom.engine.admission.wait_queue import PLACES_MAX
+from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.tests.fake_engine import Person, started, steady
 from worldroom.tests.virtual_time import run

@@ -12,17 +12,17 @@ import psutil
 import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.process.remote import RemoteEngine, WorkerFailed
-from worldroom.engine.process.serving import Serving
-from worldroom.engine.process.workers import Workers
 from worldroom.engine.spec import EngineSpec
+from worldroom.engine.worker.client import WorkerClient, WorkerFailed
+from worldroom.engine.worker.pool import WorkerPool
+from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.models.toy.card import ToySpec
-from worldroom.sessions import events
-from worldroom.sessions.journal import Journal
-from worldroom.sessions.member import Member
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.journal import Journal
+from worldroom.sessions.journal.replay import read, replay
 from worldroom.sessions.messages import Input, KeyEdge, Problem, ResetWorld, Welcome
-from worldroom.sessions.replay import read, replay
-from worldroom.sessions.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.participant import Participant
+from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
 from worldroom.tests.fake_door import Screen
 from worldroom.tests.fake_engine import until as within
 
@@ -30,8 +30,8 @@ SPEC = EngineSpec(share_cap=1.0, slots=4)
 until = partial(within, within=200)
 
 
-def remote(card: str = "toy") -> RemoteEngine:
-    return RemoteEngine(Serving((card,), None, ToySpec(fps=12, per_chunk=4), SPEC), SystemClock())
+def remote(card: str = "toy") -> WorkerClient:
+    return WorkerClient(WorkerSpec((card,), None, ToySpec(fps=12, per_chunk=4), SPEC), SystemClock())
 
 
 async def test_a_room_lives_through_the_death_and_the_hang_of_its_worker() -> None:
@@ -42,7 +42,7 @@ async def test_a_room_lives_through_the_death_and_the_hang_of_its_worker() -> No
     rooms = Rooms(door, journal, clock, RoomsSpec(card="toy", prompt="a calm blue sea"))
     screen = Screen()
     driver = await rooms.join("lobby", screen, None, None)
-    assert isinstance(driver, Member), driver
+    assert isinstance(driver, Participant), driver
     key = door.cards()[0].controls[0].keys[0]
     await until(lambda: len(screen.frames) > 4)
     driver.receive(Input(seq=1, held=(key,), edges=(KeyEdge(seq=1, key=key, down=True),)))
@@ -64,9 +64,9 @@ async def test_a_room_lives_through_the_death_and_the_hang_of_its_worker() -> No
     welcome = screen.messages[0]
     assert isinstance(welcome, Welcome)
     journaled = journal.buffered(welcome.session)
-    done = [event.chunk for event in journaled if isinstance(event, events.ChunkDone)]
+    done = [event.chunk for event in journaled if isinstance(event, events.ChunkCommitted)]
     assert done == list(range(len(done))), "no chunk is lost and none is made twice"
-    assert {event.epoch for event in journaled if isinstance(event, events.ChunkDone)} == {0, 1}
+    assert {event.epoch for event in journaled if isinstance(event, events.ChunkCommitted)} == {0, 1}
     await rooms.close()
 
     async def stream() -> AsyncIterator[events.JournalEvent]:
@@ -93,8 +93,8 @@ async def test_a_worker_that_cannot_serve_says_why() -> None:
 ORPHAN = """
 import asyncio, os, sys
 from worldroom.clock import SystemClock
-from worldroom.engine.process.remote import RemoteEngine
-from worldroom.engine.process.serving import Serving
+from worldroom.engine.worker.client import RemoteEngine
+from worldroom.engine.worker.spec import Serving
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.toy.card import ToySpec
 
@@ -146,7 +146,7 @@ async def test_what_is_asked_of_a_remote_engine_is_answered_like_a_near_one() ->
 
 async def test_two_workers_share_the_sessions_and_only_one_pays_for_its_death() -> None:
     first, second = remote(), remote()
-    door = Workers((first, second))
+    door = WorkerPool((first, second))
     await door.start()
     heard: dict[str, list[api.Event]] = {"a": [], "b": []}
     for name in "ab":

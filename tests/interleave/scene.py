@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from worldroom.engine import api
-from worldroom.engine.core import Engine
-from worldroom.engine.device.worker import Batch
-from worldroom.engine.showing.encode import Encoded
+from worldroom.engine.device.device import Batch
+from worldroom.engine.engine import Engine
+from worldroom.engine.output.encode import EncodedFrame
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.conditions import Conditions, PromptShare
@@ -38,8 +38,8 @@ def fingerprint(rgb_HWC: npt.NDArray[np.uint8]) -> bytes:
 class Fingerprints(BlankEncoder):
     """Packets that say which pixels they were."""
 
-    def encode(self, rgb_HWC: npt.NDArray[np.uint8], pts: int, key: bool) -> Encoded:
-        return Encoded(fingerprint(rgb_HWC), BlankEncoder.encode(self, rgb_HWC, pts, key).key)
+    def encode(self, rgb_HWC: npt.NDArray[np.uint8], pts: int, key: bool) -> EncodedFrame:
+        return EncodedFrame(fingerprint(rgb_HWC), BlankEncoder.encode(self, rgb_HWC, pts, key).key)
 
 
 @dataclass(slots=True)

@@ -5,8 +5,8 @@ digest. What it makes alone is asked twice: of its own loop without the engine, 
 """
 
 import pytest
-from worldroom.engine.life.ahead import Pending
-from worldroom.models.contract.program import Where
+from worldroom.engine.session.overlap import PendingDecode
+from worldroom.models.contract.placement import Placement
 from worldroom.models.toy import golden
 from worldroom.tests.fake_engine import toy
 from worldroom.tests.interleave.scene import Wanderer, check, together
@@ -34,7 +34,7 @@ def interleave(sessions: int, seed: int) -> list[Wanderer]:
 def interleave_ahead(sessions: int, seed: int) -> list[Wanderer]:
     """Chunks take longer than they last, pictures are made beside: worlds go on before they have them."""
     per_chunk = 1 + seed % 2
-    card = toy(60, per_chunk, Where.BESIDE)
+    card = toy(60, per_chunk, Placement.BESIDE)
     people: list[Wanderer] = run(together(card, seed, sessions, CHUNKS, (1, 2), SLOW_TIMES))
     for person in people:
         check(person, toy(60, per_chunk))
@@ -65,8 +65,8 @@ def test_worlds_that_are_ahead_of_their_pictures_make_what_each_makes_alone(sess
 
 def test_the_gate_sees_worlds_that_are_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     gone: list[int] = []
-    go = Pending.go
-    monkeypatch.setattr(Pending, "go", lambda pending, chunk: (gone.append(chunk.number), go(pending, chunk)))
+    go = PendingDecode.go
+    monkeypatch.setattr(PendingDecode, "go", lambda pending, chunk: (gone.append(chunk.number), go(pending, chunk)))
     people = [person for seed in range(4) for person in interleave_ahead(2, seed)]
     assert len(gone) > 50
     assert sum(person.cancelled for person in people) > 10

@@ -14,14 +14,14 @@ import pytest
 import torch
 from torch import nn
 from worldroom.engine import api
-from worldroom.engine.core import Engine
-from worldroom.engine.device.worker import Batch
+from worldroom.engine.device.device import Batch
+from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.kernels.invariant_matmul import invariant_linear
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared import invariant
 from worldroom.models.wan.card import SPECS
 from worldroom.models.wan.parity.rollout import loaded, twin
@@ -71,7 +71,7 @@ class Fickle(Person):
 
 def alone(card: LoadedCard, seed: int, at: int, chunks: int) -> list[str]:
     inputs = [ChunkInput((), (0.0, 0.0), STORM if chunk >= at else FOX) for chunk in range(chunks)]
-    return [outcome.digest for outcome in Session(card, 0, seed, inputs, card.runtime.encode_prompt).run()]
+    return [outcome.digest for outcome in ParitySession(card, 0, seed, inputs, card.runtime.encode_prompt).run()]
 
 
 async def disturb(driver: Fickle, rng: random.Random) -> None:

@@ -95,7 +95,7 @@ def test_rows_together_are_rows_alone(kind: StepKind, weights: str) -> None:
 def test_nor_does_a_machine_matter_where_parts_may_not_share_a_call(
     kind: StepKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a library gives many parts at once is used for speed alone (kernels/parts.py)."""
+    """What a library gives many parts at once is used for speed alone (kernels/row_grouping.py)."""
     rows = work(kind)[:5]
 
     def made() -> list[bytes]:

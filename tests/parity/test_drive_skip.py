@@ -6,7 +6,7 @@ from worldroom.models.contract.recipe import RuntimeChoice
 from worldroom.models.drive.card import RECIPE
 from worldroom.models.drive.look import ONE_HOT
 from worldroom.models.drive.skip import SKIP_BELOW, SkipLastPass
-from worldroom.models.parity.session import Session
+from worldroom.models.parity.session import ParitySession
 from worldroom.training.drive.skipping import Tally, journey, measure, play
 
 TWO_PASSES = RuntimeChoice(RECIPE.sampler, 2, RECIPE.default.precision)
@@ -30,6 +30,6 @@ def test_what_is_measured_is_what_the_inexact_mode_shows() -> None:
     served = catalog.load("drive", RuntimeChoice(RECIPE.sampler, 2, RECIPE.default.precision, exact=False))
     assert not served.card.parity.exact and served.card.parity.tolerance == RECIPE.inexact
     served.runtime.allocate(1)
-    session = Session(served, 0, 3, journey(3, 8), lambda look: ONE_HOT[int(look)])
+    session = ParitySession(served, 0, 3, journey(3, 8), lambda look: ONE_HOT[int(look)])
     assert [outcome.digest for outcome in session.run()] == measured
     assert session.carry.own.residual > 0

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from worldroom.models import catalog
-from worldroom.models.parity.ladder import Trial, judge
+from worldroom.models.parity.ladder import ParityCheck, judge
 
 torch.set_num_threads(1)
 CARDS = ("anyflow-tiny-random", "matrix-game-tiny-random", "waypoint-tiny-random")
@@ -11,7 +11,7 @@ TRIALS = [(name, trial) for name in CARDS for trial in catalog.trials(name)]
 
 
 @pytest.mark.parametrize(("card", "trial"), TRIALS, ids=[f"{n}: {t.rung} {t.subject}" for n, t in TRIALS])
-def test_rung_holds(card: str, trial: Trial) -> None:
+def test_rung_holds(card: str, trial: ParityCheck) -> None:
     verdict = judge(card, trial)
     if verdict.figure is None:
         pytest.skip(verdict.why)

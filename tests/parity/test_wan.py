@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from worldroom.models.parity.ladder import Pair, Rung, Trial, judge
+from worldroom.models.parity.ladder import Pair, ParityCheck, ParityLevel, judge
 from worldroom.models.wan.card import SPECS, wan_card
+from worldroom.models.wan.parity.checks import trials
 from worldroom.models.wan.parity.rollout import clip, context_rollout, rollout, twin
-from worldroom.models.wan.parity.trials import trials
 from worldroom.models.wan.rows import Policy
 from worldroom.models.wan.spec import Positions, WanSpec
 
@@ -22,14 +22,14 @@ def small(name: str, **plan: object) -> WanSpec:
 
 
 def passes(pairs: Iterator[Pair], tolerance: float) -> None:
-    verdict = judge("twin", Trial(Rung.C1, "", tolerance, lambda: pairs))
+    verdict = judge("twin", ParityCheck(ParityLevel.C1, "", tolerance, lambda: pairs))
     assert verdict.ok, verdict
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_components_equal_the_reference(number: int) -> None:
     spec = SPECS["wan-tiny-random"]
-    trial = [t for t in trials(spec, wan_card(spec)) if t.rung is Rung.C0][number]
+    trial = [t for t in trials(spec, wan_card(spec)) if t.rung is ParityLevel.C0][number]
     verdict = judge(spec.name, trial)
     if verdict.figure is None:
         pytest.skip(verdict.why)
@@ -69,5 +69,5 @@ def test_the_golden_notices_a_window_that_is_one_chunk_too_short() -> None:
     right, wrong = small("self-forcing-1.3b", window=9), small("self-forcing-1.3b", window=6)
     ours, shorter = rollout(right, 6, "cut"), rollout(wrong, 6, "cut")
     pairs = (Pair(a.step, a.block, a.name, a.ours, b.reference) for a, b in zip(ours, shorter, strict=True))
-    verdict = judge("mutant", Trial(Rung.C1, "", 1e-4, lambda: pairs))
+    verdict = judge("mutant", ParityCheck(ParityLevel.C1, "", 1e-4, lambda: pairs))
     assert not verdict.ok and verdict.diverged is not None and verdict.diverged.step == 2

@@ -40,7 +40,7 @@ def test_every_package_is_in_the_wheel() -> None:
 
 def test_the_edge_and_the_sessions_never_import_torch(tmp_path: Path) -> None:
     code = (
-        "import sys, worldroom.rtc.app, worldroom.sessions.rooms, worldroom.clients.python.measure;"
+        "import sys, worldroom.rtc.http.app, worldroom.sessions.rooms.rooms, worldroom.clients.python.measure;"
         "print([m for m in ('torch', 'triton', 'worldroom.models.catalog') if m in sys.modules])"
     )
     done = _isolated(code, tmp_path)
@@ -59,7 +59,7 @@ def test_the_process_that_serves_never_imports_torch(tmp_path: Path) -> None:
 
 def test_a_worker_imports_torch_only_for_cards_that_need_it(tmp_path: Path) -> None:
     code = (
-        "import sys, worldroom.engine.process.main; from worldroom.models import catalog;"
+        "import sys, worldroom.engine.worker.main; from worldroom.models import catalog;"
         "catalog.prepare(['toy']); catalog.load('toy'); print('torch' in sys.modules);"
         "catalog.prepare(['toy', 'drive']); print('torch' in sys.modules)"
     )

@@ -5,16 +5,14 @@ from typing import Any
 
 import pytest
 from worldroom.engine import drive
-from worldroom.engine.admission import admission, reception
+from worldroom.engine.admission import admission, rules
 from worldroom.engine.caches import pools
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.toy.runtime import ToyRuntime
 from worldroom.tests.flow.test_engine import (
     test_a_full_engine_refuses_with_figures_and_a_closed_session_makes_room as slots_are_reserved,
 )
-from worldroom.tests.flow.test_engine import (
-    test_a_supersede_takes_effect_within_one_step as cancels_are_seen,
-)
+from worldroom.tests.flow.test_engine import test_a_supersede_takes_effect_within_one_step as cancels_are_seen
 from worldroom.tests.interleave.test_interleave import interleave as gate
 
 
@@ -35,7 +33,7 @@ def key_without_session(patch: pytest.MonkeyPatch) -> None:
 
 
 def ignored_cancel(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(drive.Scope, "cancel", lambda self: None)
+    patch.setattr(drive.CancelScope, "cancel", lambda self: None)
 
 
 def batch_dependent_result(patch: pytest.MonkeyPatch) -> None:
@@ -48,13 +46,13 @@ def batch_dependent_result(patch: pytest.MonkeyPatch) -> None:
 
 
 def unreserved_slot(patch: pytest.MonkeyPatch) -> None:
-    refuse = admission.refuse
+    refuse = rules.refuse
 
-    def careless(need: admission.Need, room: admission.Room) -> admission.No | None:
+    def careless(need: rules.Demand, room: rules.Headroom) -> rules.Refusal | None:
         no = refuse(need, room)
         return None if no is not None and no.reason == "no_slot" else no
 
-    patch.setattr(reception, "refuse", careless)
+    patch.setattr(admission, "refuse", careless)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import pytest
 from worldroom.engine import api
-from worldroom.engine.core import Engine
-from worldroom.engine.device.worker import Batch
-from worldroom.engine.showing.playout import ABSORBED
+from worldroom.engine.device.device import Batch
+from worldroom.engine.engine import Engine
+from worldroom.engine.output.playout import ABSORBED
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.tests.fake_engine import started

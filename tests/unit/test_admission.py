@@ -1,19 +1,19 @@
 """Admission reserves everything or nothing, and a refusal carries its figures."""
 
 import pytest
-from worldroom.engine.admission.admission import Need, Room, choices, refuse
-from worldroom.engine.api import Figures, LatencyClass, RefusalReason, Unit
+from worldroom.engine.admission.rules import Demand, Headroom, choices, refuse
+from worldroom.engine.api import LatencyClass, RefusalReason, Shortage, Unit
 
-ROOM = Room(share_used=0.0, share_cap=0.9, slots_used=0, slots=4, bytes_used=0, bytes_budget=1000)
-
-
-def need(share: float, latency_class: LatencyClass = LatencyClass.INTERACTIVE, size: int = 100) -> Need:
-    return Need(latency_class, chunk_price=share * 0.5, chunk_seconds=0.5, bytes=size)
+ROOM = Headroom(share_used=0.0, share_cap=0.9, slots_used=0, slots=4, bytes_used=0, bytes_budget=1000)
 
 
-def room(**changes: float) -> Room:
+def need(share: float, latency_class: LatencyClass = LatencyClass.INTERACTIVE, size: int = 100) -> Demand:
+    return Demand(latency_class, chunk_price=share * 0.5, chunk_seconds=0.5, bytes=size)
+
+
+def room(**changes: float) -> Headroom:
     fields = {name: getattr(ROOM, name) for name in ROOM.__dataclass_fields__}
-    return Room(**{**fields, **changes})
+    return Headroom(**{**fields, **changes})
 
 
 def test_two_that_fit_alone_but_not_together_are_refused_at_the_door() -> None:
@@ -55,7 +55,7 @@ def test_a_refusal_says_in_figures_what_it_says_in_words() -> None:
     assert (no.figures.needed, no.figures.used, no.figures.unit) == (pytest.approx(0.5), 0.5, Unit.SHARE)
     no = refuse(need(0.1, size=100), room(bytes_used=950))
     assert no is not None
-    assert no.figures == Figures(needed=100, used=950, limit=1000, unit=Unit.BYTES)
+    assert no.figures == Shortage(needed=100, used=950, limit=1000, unit=Unit.BYTES)
 
 
 def test_cheaper_recipes_are_tried_dearest_first_unless_the_steps_were_asked_for() -> None:

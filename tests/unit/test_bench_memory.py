@@ -19,7 +19,7 @@ def test_children_are_told_apart_and_summed() -> None:
         return subprocess.Popen([sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE)
 
     before = resident(os.getpid())
-    children = [child("valkey-server"), child("worldroom.engine.process.main"), child("worldroom.engine.process.main")]
+    children = [child("valkey-server"), child("worldroom.engine.worker.main"), child("worldroom.engine.worker.main")]
     try:
         found = resident(os.getpid())
         assert found["edge"] > MIB

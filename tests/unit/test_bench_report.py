@@ -5,13 +5,7 @@ import io
 import msgspec
 import pytest
 from rich.console import Console
-from worldroom.clients.bench.cells import (
-    DriveCell,
-    FanoutPoint,
-    JoinCell,
-    LatencyCell,
-    _fanout_cell,
-)
+from worldroom.clients.bench.cells import DriveCell, FanoutPoint, JoinCell, LatencyCell, _fanout_cell
 from worldroom.clients.bench.run import BenchFailed, BenchReport, run_bench, table
 from worldroom.clients.python.latency import spread
 

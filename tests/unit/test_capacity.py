@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 import torch
 from worldroom.models import capacity, catalog
-from worldroom.models.anyflow import account as anyflow_account
+from worldroom.models.anyflow import footprint as anyflow_account
 from worldroom.models.anyflow.card import SPECS as ANYFLOW
 from worldroom.models.capacity import GPUS, holding
-from worldroom.models.contract.account import Account
-from worldroom.models.matrix_game import account as matrix_account
+from worldroom.models.contract.footprint import Footprint
+from worldroom.models.matrix_game import footprint as matrix_account
 from worldroom.models.matrix_game.card import SPECS as MATRIX
 from worldroom.models.matrix_game.transformer import MatrixGameTransformer
-from worldroom.models.shared.video import vae_account
+from worldroom.models.shared.video import vae_footprint
 from worldroom.models.shared.video.vae import WanVae
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ def parameters(module: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def account(name: str) -> Account:
+def account(name: str) -> Footprint:
     family, card = catalog.family(name)
     made = family.account(card)
     assert made is not None
@@ -37,7 +37,7 @@ def test_the_page_is_current() -> None:
 def test_matrix_game_counts_equal_its_modules(name: str) -> None:
     with torch.device("meta"):
         assert matrix_account.transformer_parameters(MATRIX[name]) == parameters(MatrixGameTransformer(MATRIX[name]))
-        assert vae_account.vae_parameters(MATRIX[name].vae) == parameters(WanVae(MATRIX[name].vae))
+        assert vae_footprint.vae_parameters(MATRIX[name].vae) == parameters(WanVae(MATRIX[name].vae))
 
 
 @pytest.mark.parametrize("name", ANYFLOW)

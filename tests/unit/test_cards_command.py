@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 from worldroom.cli.main import app
 from worldroom.cli.output import short_bytes, short_count
 from worldroom.models import catalog
-from worldroom.models.drive.account import account as drive_account
 from worldroom.models.drive.camera import VIEW
 from worldroom.models.drive.card import WEIGHTS
+from worldroom.models.drive.footprint import account as drive_account
 from worldroom.models.matrix_game.card import matrix_game_card, tiny
 from worldroom.models.matrix_game.load import drawn, load
 from worldroom.models.matrix_game.weights import manifest

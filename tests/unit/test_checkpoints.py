@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from worldroom.models.checkpoints import load
 from worldroom.models.checkpoints.check import check, find
-from worldroom.models.checkpoints.manifest import ComponentManifest, Layout, Manifest
+from worldroom.models.checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest
 from worldroom.models.checkpoints.names import SAME_NAMES, KeyMap, Rename
 from worldroom.models.weights import WeightsError
 from worldroom.tests.exported import export_component, write_indexes
@@ -31,11 +31,11 @@ def expects() -> dict[str, tuple[int, ...]]:
 
 
 THEIRS = KeyMap((Rename("model.layers.{}.{}", "blocks.{}.{}"), Rename("model.{*}", "{*}")))
-ORIGINAL = Layout(
+ORIGINAL = CheckpointLayout(
     "original", "net.pt", THEIRS, repo="acme/net", unwrap=("generator_ema", "generator"), ignore=("ema.*",)
 )
-SAFE = Layout("safetensors", "net.safetensors", SAME_NAMES)
-FOLDER = Layout("diffusers", "transformer", SAME_NAMES)
+SAFE = CheckpointLayout("safetensors", "net.safetensors", SAME_NAMES)
+FOLDER = CheckpointLayout("diffusers", "transformer", SAME_NAMES)
 NET = ComponentManifest("transformer", expects, (ORIGINAL, SAFE, FOLDER), config={"_class_name": "Net"})
 MANIFEST = Manifest("net", (NET,), "Apache-2.0")
 
@@ -53,7 +53,9 @@ def problem(root: Path) -> str:
 
 @pytest.mark.parametrize("layout", [ORIGINAL, SAFE, FOLDER])
 @pytest.mark.parametrize("shard", [10**9, 40])
-def test_a_round_trip_through_every_layout_keeps_every_bit(tmp_path: Path, layout: Layout, shard: int) -> None:
+def test_a_round_trip_through_every_layout_keeps_every_bit(
+    tmp_path: Path, layout: CheckpointLayout, shard: int
+) -> None:
     export_component(NET, layout, weights(), tmp_path, shard)
     module = Net()
     found = load.load_component(NET, tmp_path, module)
@@ -88,7 +90,7 @@ def test_key_maps_work_both_ways_and_refuse_different_holes() -> None:
 
 @pytest.mark.parametrize("modular", [False, True])
 def test_a_pipelines_index_names_the_folder(tmp_path: Path, modular: bool) -> None:
-    export_component(NET, Layout("diffusers", "dit", SAME_NAMES), weights(), tmp_path)
+    export_component(NET, CheckpointLayout("diffusers", "dit", SAME_NAMES), weights(), tmp_path)
     write_indexes(MANIFEST, {"transformer": "dit"}, tmp_path)
     (tmp_path / ("model_index.json" if modular else "modular_model_index.json")).unlink()
     if not modular:

@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 from worldroom.clients.python.latency import LatencyLog, spread
-from worldroom.clients.python.link import Place
+from worldroom.clients.python.link import RoomPlace
 from worldroom.clients.python.markers import read, read_luma
 from worldroom.clients.python.pad import Pad
 from worldroom.clients.python.recorder import Recorder
@@ -116,8 +116,8 @@ def test_spread_of_nothing_and_of_a_hundred() -> None:
 
 
 def test_the_address_of_a_room() -> None:
-    assert Place.of("http://127.0.0.1:8080/r/blue-otter-12") == Place("http://127.0.0.1:8080", "blue-otter-12")
-    assert Place.of("http://127.0.0.1:8080/r/a").local and not Place.of("https://example.org/r/a").local
+    assert RoomPlace.of("http://127.0.0.1:8080/r/blue-otter-12") == RoomPlace("http://127.0.0.1:8080", "blue-otter-12")
+    assert RoomPlace.of("http://127.0.0.1:8080/r/a").local and not RoomPlace.of("https://example.org/r/a").local
     for wrong in ("127.0.0.1:8080", "http://host/", "ftp://host/r/a", "http://host/r/"):
         with pytest.raises(ValueError, match="room's address"):
-            Place.of(wrong)
+            RoomPlace.of(wrong)

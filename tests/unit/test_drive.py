@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from worldroom.engine.caches.pools import SlabPool, SlotWrites
-from worldroom.engine.drive import BadFrames, Scope, Superseded, drive_chunk
+from worldroom.engine.drive import BadFrames, CancelScope, Superseded, drive_chunk
 from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.card import FrameSpec, Pixels
 from worldroom.models.contract.conditions import Conditions
@@ -48,12 +48,12 @@ class Scene:
     """Runs scripts on one slot; `at` may act while step n is on the device."""
 
     pool: SlabPool
-    scope: Scope
+    scope: CancelScope
 
     def __init__(self) -> None:
         self.pool = SlabPool(CacheSpec(ring=5, bytes_per_entry=1), 1)
         self.pool.acquire()
-        self.scope = Scope()
+        self.scope = CancelScope()
         self.views: list[CacheView | None] = []
 
     def run(
@@ -123,9 +123,9 @@ def test_a_fault_rolls_back_and_the_chunk_can_be_made_again() -> None:
 
 
 def test_a_cancelled_scope_above_cancels_everything_below() -> None:
-    server = Scope()
-    session = Scope(server)
-    chunk, other = Scope(session), Scope(Scope(server))
+    server = CancelScope()
+    session = CancelScope(server)
+    chunk, other = CancelScope(session), CancelScope(CancelScope(server))
     session.cancel()
     assert (server.cancelled, session.cancelled, chunk.cancelled, other.cancelled) == (False, True, True, False)
     server.cancel()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from worldroom.clients.python.recorder import Recorder
-from worldroom.engine.showing.encode import Encoded, H264Encoder, KeyGate
+from worldroom.engine.output.encode import EncodedFrame, H264Encoder, KeyGate
 from worldroom.kernels.frames_to_yuv import frames_to_yuv
 from worldroom.models.contract.card import FrameSpec, Pixels
 
@@ -23,7 +23,7 @@ def picture(number: int) -> np.ndarray:
     return scene.astype(np.uint8)
 
 
-def encode(encoder: H264Encoder, count: int, keys: tuple[int, ...] = (), start: int = 0) -> list[Encoded]:
+def encode(encoder: H264Encoder, count: int, keys: tuple[int, ...] = (), start: int = 0) -> list[EncodedFrame]:
     return [encoder.encode(picture(n), n * 3750, n in keys) for n in range(start, start + count)]
 
 
@@ -109,7 +109,7 @@ def planes(rgb_HWC: np.ndarray, frame: FrameSpec) -> np.ndarray:
     )
 
 
-def decoded(encoded: Encoded) -> av.VideoFrame:
+def decoded(encoded: EncodedFrame) -> av.VideoFrame:
     decoder = av.CodecContext.create("h264", "r")
     (shown,) = [*decoder.decode(av.Packet(encoded.data)), *decoder.decode(None)]
     return shown

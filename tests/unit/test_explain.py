@@ -9,17 +9,19 @@ from typer.testing import CliRunner
 from worldroom.cli import top
 from worldroom.cli.main import app
 from worldroom.cli.top import Now, TopReport, report, table
-from worldroom.engine.api import Capacity, LatencyClass, SessionInfo, Step
-from worldroom.engine.device.trail import Trail
-from worldroom.rtc.trace import chrome_trace
+from worldroom.engine.api import BatchRan, Capacity, LatencyClass, SessionInfo
+from worldroom.engine.device.history import StepHistory
+from worldroom.rtc.http.trace import chrome_trace
 
 
-def step(number: int, *sessions: str) -> Step:
-    return Step("cpu", "toy", "denoise", sessions, queued=number - 0.25, started=float(number), seconds=0.5, price=0.6)
+def step(number: int, *sessions: str) -> BatchRan:
+    return BatchRan(
+        "cpu", "toy", "denoise", sessions, queued=number - 0.25, started=float(number), seconds=0.5, price=0.6
+    )
 
 
 def test_the_ring_forgets_the_oldest_and_tells_what_is_new() -> None:
-    steps = Trail(kept=3)
+    steps = StepHistory(kept=3)
     steps.extend(step(n, "a") for n in range(5))
     assert [kept.started for kept in steps.all()] == [2.0, 3.0, 4.0]
     assert [new.started for new in steps.since(4)] == [4.0]

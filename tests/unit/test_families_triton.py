@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 from worldroom.kernels import chunk_attention, noise, norm_modulate, qk_norm_rope, sampler_step
-from worldroom.kernels.launch import INTERPRETED, Backend, Choice
+from worldroom.kernels.backend import INTERPRETED, Backend, Choice
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.matrix_game import card as matrix_game
 from worldroom.models.matrix_game import parity as matrix_game_parity
 from worldroom.models.matrix_game.loop import MatrixGameState
-from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.waypoint import card as waypoint
 from worldroom.models.waypoint import load as waypoint_load
 from worldroom.models.waypoint.loop import WaypointState
@@ -49,7 +49,7 @@ def latents_and_entry(make: Callable[[], LoadedCard], chunks: int) -> tuple[list
     loaded.runtime.allocate(1)
     pressed = tuple(1.0 if at == 0 else 0.0 for at in range(len(loaded.card.controls)))
     given = [ChunkInput(pressed, (0.1, -0.2), "a meadow")] * chunks
-    session = Session(loaded, 0, 7, given, loaded.runtime.encode_prompt)
+    session = ParitySession(loaded, 0, 7, given, loaded.runtime.encode_prompt)
     latents = [clean(session.state) for _ in session.run()]
     return latents, loaded.runtime.read_entry(0, session.committed[-1])
 

@@ -2,7 +2,7 @@
 
 from worldroom.engine.api import LatencyClass
 from worldroom.engine.scheduling.costs import Costs, StepKey
-from worldroom.engine.scheduling.following import may_follow
+from worldroom.engine.scheduling.staging import may_follow
 from worldroom.engine.scheduling.ticket import Rules, Ticket
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 from worldroom.engine import api
-from worldroom.engine.life.past import Past
-from worldroom.engine.process import aside
-from worldroom.engine.process.held import Held
+from worldroom.engine.session.resume_state import ResumeState
+from worldroom.engine.worker import suspended
+from worldroom.engine.worker.session_log import SessionLog
 
 TIMINGS = api.Timings(0, 0, 0, 0)
 
@@ -18,11 +18,11 @@ def done(chunk: int, epoch: int = 0) -> api.ChunkDone:
     return api.ChunkDone("a", chunk, epoch, f"digest {chunk}", 0, TIMINGS)
 
 
-def held() -> Held:
-    return Held(api.Open("a", "toy", 1), lambda event: None, 0.0)
+def held() -> SessionLog:
+    return SessionLog(api.Open("a", "toy", 1), lambda event: None, 0.0)
 
 
-def drive(session: Held, *chunks: int, epoch: int = 0) -> None:
+def drive(session: SessionLog, *chunks: int, epoch: int = 0) -> None:
     for chunk in chunks:
         session.sent(begin(chunk, epoch))
         session.heard(done(chunk, epoch), 0.0)
@@ -61,7 +61,7 @@ def test_a_restart_that_no_chunk_has_seen_is_the_end_of_the_past() -> None:
 def test_only_the_newest_opening_is_kept() -> None:
     """Worlds that were restarted since are passed through without their pictures, which may be large."""
     session = held()
-    opening = api.Opening(1, 2, 3, b"packed")
+    opening = api.FirstFrames(1, 2, 3, b"packed")
     restarts = [api.Supersede("a", epoch, restart=True, seed=9, opening=opening) for epoch in (1, 2, 3)]
     session.sent(restarts[0])
     drive(session, 0, epoch=1)
@@ -101,14 +101,16 @@ def test_without_checkpoints_a_long_past_is_given_up() -> None:
 
 
 def test_what_was_put_aside_goes_on_under_another_edge() -> None:
-    past = Past(api.Open("a", "toy", seed=3), (), ("day",), number=7, epoch=1, paused=True, kbps=900, frame=9, pts=4500)
-    kept = aside.loads(aside.dumps(aside.Aside(past, b"snapshot")))
-    assert kept == aside.Aside(past, b"snapshot")
-    held = Held.of(kept.past, [].append, now=5.0)
+    past = ResumeState(
+        api.Open("a", "toy", seed=3), (), ("day",), number=7, epoch=1, paused=True, kbps=900, frame=9, pts=4500
+    )
+    kept = suspended.loads(suspended.dumps(suspended.SuspendedSession(past, b"snapshot")))
+    assert kept == suspended.SuspendedSession(past, b"snapshot")
+    held = SessionLog.of(kept.past, [].append, now=5.0)
     assert held.opened
     assert held.past() == msgspec.structs.replace(past, at=5.0)
-    with pytest.raises(aside.NotAside, match="cannot be read"):
-        aside.loads(b"\x01")
+    with pytest.raises(suspended.NotSuspended, match="cannot be read"):
+        suspended.loads(b"\x01")
 
 
 def test_a_chunk_without_pictures_and_the_one_that_went_ahead_of_them_both_begin_again() -> None:

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worldroom.engine.api import ControlInfo
-from worldroom.sessions.inbox import Inbox, keymap
 from worldroom.sessions.messages import Input, KeyEdge
+from worldroom.sessions.session.inbox import Inbox, keymap
 
 CONTROLS = (
     ControlInfo(name="throttle", keys=("KeyW", "ArrowUp")),

@@ -2,7 +2,7 @@
 
 import itertools
 
-from worldroom.engine.caches.inspection import Inspection
+from worldroom.engine.caches.integrity import IntegrityCheck
 from worldroom.engine.caches.pools import FeatureCache, SlabPool
 from worldroom.models.contract.cache import CacheSpec
 
@@ -16,7 +16,7 @@ def pool(slots: int) -> SlabPool:
 
 def test_a_round_is_spread_over_visits_of_bounded_time() -> None:
     clock = itertools.count()  # a second passes whenever somebody looks
-    inspection = Inspection([pool(4), pool(3), FeatureCache(4, 100)])
+    inspection = IntegrityCheck([pool(4), pool(3), FeatureCache(4, 100)])
     for _ in range(4):
         inspection.go_on(lambda: float(next(clock)), budget=2.0)
     assert inspection.rounds == 0
@@ -26,7 +26,7 @@ def test_a_round_is_spread_over_visits_of_bounded_time() -> None:
 
 def test_a_slot_that_is_freed_or_taken_during_a_round_is_no_problem() -> None:
     slots = pool(4)
-    inspection = Inspection([slots])
+    inspection = IntegrityCheck([slots])
     inspection.go_on(lambda: 0.0, budget=0.0)
     slots.free(3)
     slots.free(2)
@@ -39,7 +39,7 @@ def test_what_is_wrong_is_said_and_nothing_is_sound_after_it() -> None:
     features = FeatureCache(4, 100)
     features.put("sea", "embedding", 40)
     features.bytes_used = 7
-    inspection = Inspection([pool(1), features])
+    inspection = IntegrityCheck([pool(1), features])
     for _ in range(3):
         inspection.go_on(lambda: 0.0, budget=1.0)
     assert inspection.rounds == 0

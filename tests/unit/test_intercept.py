@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from worldroom.models import catalog
 from worldroom.models.contract.card import Parity
-from worldroom.models.contract.intercept import Answer, Carried, CommitAnswered, ExactMode, intercept
+from worldroom.models.contract.intercept import Carried, CommitAnswered, ExactMode, Intercept, intercept
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind, WorkPlan
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from worldroom.models.drive.skip import SkipCarry, SkipLastPass
-from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared import serial
 from worldroom.models.toy.loop import Committed, Denoised, DenoiseRow, ToyCarry, ToyResult, ToyRow, ToyState
 from worldroom.tests.drive_card import drive
@@ -40,10 +40,10 @@ class Echo:
     def start(self) -> Count:
         return Count(0, 0)
 
-    def decide(self, own: Count, state: ToyState, plan: WorkPlan[ToyRow]) -> WorkPlan[ToyRow] | Answer[ToyResult]:
+    def decide(self, own: Count, state: ToyState, plan: WorkPlan[ToyRow]) -> WorkPlan[ToyRow] | Intercept[ToyResult]:
         if plan.kind is not self.kind:
             return plan
-        return Answer(Denoised(plan.row.x_C) if isinstance(plan.row, DenoiseRow) else Committed())
+        return Intercept(Denoised(plan.row.x_C) if isinstance(plan.row, DenoiseRow) else Committed())
 
     def note(self, own: Count, state: ToyState, result: ToyResult, answered: bool) -> Count:
         return Count(own.answered + answered, own.ran + (not answered))
@@ -53,10 +53,10 @@ def inexact(loaded: LoadedCard) -> LoadedCard:
     return replace(loaded, card=replace(loaded.card, parity=Parity(False, 0.5)))
 
 
-def play(loaded: LoadedCard, chunks: int, session: Session | None = None) -> tuple[Session, list[str]]:
+def play(loaded: LoadedCard, chunks: int, session: ParitySession | None = None) -> tuple[ParitySession, list[str]]:
     """`chunks` more chunks on slot 0, and the kinds of step that ran for them."""
     inputs = [ChunkInput((0.0, 1.0, 0.0, 0.0), (0.0, 0.0), "snow")] * 20
-    session = session or Session(loaded, 0, 3, inputs, loaded.runtime.encode_prompt)
+    session = session or ParitySession(loaded, 0, 3, inputs, loaded.runtime.encode_prompt)
     kinds: list[str] = []
     for _ in range(chunks):
         session.begin()

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from worldroom.sessions.spool import Entry, Spool, SpoolTaken
+from worldroom.sessions.journal.spool import Spool, SpoolEntry, SpoolTaken
 
 
-def entry(number: int) -> Entry:
-    return Entry(session="s", number=number, at=1.5, body=b'{"type":"closed"}' * number)
+def entry(number: int) -> SpoolEntry:
+    return SpoolEntry(session="s", number=number, at=1.5, body=b'{"type":"closed"}' * number)
 
 
 def test_entries_come_out_in_the_order_they_went_in(tmp_path: Path) -> None:

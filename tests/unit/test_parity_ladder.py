@@ -13,7 +13,15 @@ from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.parity.interleave import interleave_trial
-from worldroom.models.parity.ladder import Diverged, Missing, Pair, Rung, Trial, judge, max_abs_error
+from worldroom.models.parity.ladder import (
+    Pair,
+    ParityCheck,
+    ParityDiverged,
+    ParityLevel,
+    ParityMissing,
+    judge,
+    max_abs_error,
+)
 from worldroom.models.toy.card import RECIPE, ToySpec, toy_card
 from worldroom.models.toy.loop import Denoised, ToyLoop, ToyResult, ToyRow
 from worldroom.models.toy.runtime import ToyRuntime
@@ -21,18 +29,18 @@ from worldroom.models.toy.runtime import ToyRuntime
 SPEC = ToySpec(sleeps=False)
 
 
-def trial(*values: tuple[float, float], tolerance: float = 0.1) -> Trial:
+def trial(*values: tuple[float, float], tolerance: float = 0.1) -> ParityCheck:
     def run() -> Iterator[Pair]:
         for step, (ours, reference) in enumerate(values):
             yield Pair(step, "block 3", "attention", np.array([0.0, ours]), np.array([0.0, reference]))
 
-    return Trial(Rung.C0, "attention", tolerance, run)
+    return ParityCheck(ParityLevel.C0, "attention", tolerance, run)
 
 
 def test_the_figure_is_the_largest_error_and_the_first_tap_beyond_the_tolerance_is_named() -> None:
     verdict = judge("net", trial((1.0, 1.05), (1.0, 1.5), (1.0, 3.0)))
     assert (verdict.figure, verdict.taps, verdict.ok) == (2.0, 3, False)
-    assert verdict.diverged == Diverged(step=1, block="block 3", tap="attention", error=0.5)
+    assert verdict.diverged == ParityDiverged(step=1, block="block 3", tap="attention", error=0.5)
     assert judge("net", trial((1.0, 1.05))).ok
 
 
@@ -40,9 +48,9 @@ def test_nothing_compared_is_no_success_and_a_missing_library_is_no_failure() ->
     assert judge("net", trial()).why == "nothing was compared" and not judge("net", trial()).ok
 
     def run() -> Iterator[Pair]:
-        raise Missing("diffusers is not installed")
+        raise ParityMissing("diffusers is not installed")
 
-    verdict = judge("net", Trial(Rung.C0, "vae", 0.0, run))
+    verdict = judge("net", ParityCheck(ParityLevel.C0, "vae", 0.0, run))
     assert verdict.ok and verdict.figure is None and verdict.why == "diffusers is not installed"
 
 
@@ -100,4 +108,4 @@ def test_the_command_prints_every_rung_and_knows_its_cards(tmp_path: Path) -> No
 
 def test_every_card_that_runs_here_has_a_ladder_with_a_rollout() -> None:
     local = ["toy", "drive", *catalog.drawn()]
-    assert [name for name in local if Rung.C1 not in {trial.rung for trial in catalog.trials(name)}] == []
+    assert [name for name in local if ParityLevel.C1 not in {trial.rung for trial in catalog.trials(name)}] == []

@@ -1,7 +1,7 @@
 """The playout clock: even intervals, no catching up, presentation times from the clock."""
 
 import pytest
-from worldroom.engine.showing.playout import Allowance, Lead, Margin, Playout
+from worldroom.engine.output.playout import Allowance, Lead, Margin, Playout
 
 
 def test_a_punctual_chunk_shows_at_its_deadline_and_frames_follow_one_by_one() -> None:

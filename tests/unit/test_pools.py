@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from worldroom.engine.caches.pools import FeatureCache, PoolCorrupt, PoolFull, SlabPool, UnknownFeature, digest_of
 from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.card import Pixels
-from worldroom.models.contract.maker import CacheKey, Maker
+from worldroom.models.contract.fingerprint import CacheKey, Fingerprint
 from worldroom.tests.fake_engine import features_in_use
 
 
@@ -131,7 +131,9 @@ def test_bytes_bound_the_features_too() -> None:
 
 
 def test_everything_that_can_change_a_feature_changes_its_key() -> None:
-    maker = Maker("drive", "1", "abc", "drive-1", "flow", "fp32", exact=True, shape=(1, 64, 96), pixels=Pixels.RGB)
+    maker = Fingerprint(
+        "drive", "1", "abc", "drive-1", "flow", "fp32", exact=True, shape=(1, 64, 96), pixels=Pixels.RGB
+    )
     key = CacheKey(maker, "prompt", "snow")
     other: dict[str, object] = {
         "card": "toy",
@@ -144,7 +146,7 @@ def test_everything_that_can_change_a_feature_changes_its_key() -> None:
         "shape": (12, 64, 96),
         "pixels": Pixels.I420,
     }
-    assert set(other) == {field.name for field in fields(Maker)}
+    assert set(other) == {field.name for field in fields(Fingerprint)}
     makers = [replace(maker, **{name: value}) for name, value in other.items()]
     keys = [key, replace(key, component="look"), replace(key, content="rain"), *(replace(key, maker=m) for m in makers)]
     assert len({digest_of(key) for key in keys}) == 3 + len(other)

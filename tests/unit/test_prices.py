@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from worldroom.engine.core import Engine
-from worldroom.engine.prices import PriceFolder, PriceSheet, subject
+from worldroom.engine.cost_store import CostStore, PriceSheet, subject
+from worldroom.engine.engine import Engine
 from worldroom.engine.scheduling.costs import Estimate
 from worldroom.engine.spec import EngineSpec
 from worldroom.tests import fake_engine
@@ -19,7 +19,7 @@ SPEC = EngineSpec(slots=4, max_rows=4)
 
 async def started(folder: Path, seconds: float = 0.002, per_chunk: int = 1) -> tuple[Engine, FakeDevice]:
     cards = (toy(per_chunk=per_chunk),)
-    return await fake_engine.started(steady(seconds), cards, SPEC, prices=PriceFolder(folder))
+    return await fake_engine.started(steady(seconds), cards, SPEC, prices=CostStore(folder))
 
 
 def sheets(folder: Path) -> list[Path]:

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 from worldroom.clock import LoopClock
-from worldroom.engine import prices
-from worldroom.engine.core import Engine
+from worldroom.engine import cost_store
+from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
-from worldroom.kernels import launch
-from worldroom.kernels.launch import Backend
+from worldroom.kernels import backend
+from worldroom.kernels.backend import Backend
 from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, steady, toy
 from worldroom.tests.virtual_time import run
 
@@ -23,9 +23,9 @@ from worldroom.tests.virtual_time import run
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """The versions that were looked up."""
-    prices._installed.cache_clear()
+    cost_store._installed.cache_clear()
     yield
-    prices._installed.cache_clear()
+    cost_store._installed.cache_clear()
 
 
 def install(patch: pytest.MonkeyPatch, triton: str | None) -> Backend:
@@ -38,10 +38,10 @@ def install(patch: pytest.MonkeyPatch, triton: str | None) -> Backend:
             raise PackageNotFoundError(package)
         return triton
 
-    prices._installed.cache_clear()
-    patch.setattr(prices, "version", version)
-    patch.setattr(launch, "triton", None if triton is None else SimpleNamespace(__version__=triton))
-    return launch.choice(torch.device("cuda"), []).backend
+    cost_store._installed.cache_clear()
+    patch.setattr(cost_store, "version", version)
+    patch.setattr(backend, "triton", None if triton is None else SimpleNamespace(__version__=triton))
+    return backend.choice(torch.device("cuda"), []).backend
 
 
 def batches_of_a_start(folder: Path) -> int:
@@ -49,7 +49,7 @@ def batches_of_a_start(folder: Path) -> int:
 
     async def scene() -> int:
         device, clock = FakeDevice(steady(0.002)), LoopClock(asyncio.get_running_loop())
-        spec, kept = EngineSpec(slots=4, max_rows=4), prices.PriceFolder(folder)
+        spec, kept = EngineSpec(slots=4, max_rows=4), cost_store.CostStore(folder)
         engine = Engine((toy(),), clock, spec, device, BlankEncoder, prices=kept)
         await engine.start()
         await engine.close()

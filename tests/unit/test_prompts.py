@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from worldroom.sessions.messages import Transition
-from worldroom.sessions.prompts import MOST_SHARES, PromptMemory
+from worldroom.sessions.session.prompts import MOST_SHARES, PromptMemory
 
 CUT, BLEND = Transition.CUT, Transition.BLEND
 

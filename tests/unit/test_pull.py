@@ -14,7 +14,7 @@ from huggingface_hub import constants
 from safetensors.torch import save
 from torch import ones, zeros
 from worldroom.models.checkpoints.check import find
-from worldroom.models.checkpoints.manifest import ComponentManifest, Layout, Manifest
+from worldroom.models.checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest
 from worldroom.models.checkpoints.names import SAME_NAMES
 from worldroom.models.checkpoints.pull import Hub, PullError, pull
 
@@ -111,9 +111,11 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 def manifest(file: str = "net.safetensors") -> Manifest:
     net = ComponentManifest(
-        "net", lambda: {"head.weight": (64, 64)}, (Layout("safetensors", file, SAME_NAMES, repo="acme/net"),)
+        "net", lambda: {"head.weight": (64, 64)}, (CheckpointLayout("safetensors", file, SAME_NAMES, repo="acme/net"),)
     )
-    vae = ComponentManifest("vae", lambda: {"w": (2,)}, (Layout("diffusers", "vae", SAME_NAMES, repo="acme/net"),))
+    vae = ComponentManifest(
+        "vae", lambda: {"w": (2,)}, (CheckpointLayout("diffusers", "vae", SAME_NAMES, repo="acme/net"),)
+    )
     return Manifest("net", (net, vae), "Apache-2.0")
 
 
@@ -164,6 +166,6 @@ def test_no_hub_is_one_line(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_component_that_is_published_nowhere(tmp_path: Path) -> None:
-    lonely = ComponentManifest("net", dict, (Layout("safetensors", "net.safetensors", SAME_NAMES),))
+    lonely = ComponentManifest("net", dict, (CheckpointLayout("safetensors", "net.safetensors", SAME_NAMES),))
     with pytest.raises(PullError, match="card 'net': component 'net' is published nowhere"):
         pull(Manifest("net", (lonely,), "Apache-2.0"), tmp_path, Hub(), lambda line: None)

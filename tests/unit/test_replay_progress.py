@@ -5,8 +5,8 @@ from worldroom.cli.output import progress
 from worldroom.cli.replaying import chunks_until
 from worldroom.engine import api
 from worldroom.models.contract.conditions import Conditions
-from worldroom.sessions import events
-from worldroom.sessions.replay import CommittedChunk, EpochScript, Script
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.replay import CommittedChunk, EpochScript, Script
 
 
 def epoch(number: int, chunks: int) -> EpochScript:
@@ -19,7 +19,7 @@ def frame(epoch: int, chunk: int) -> api.Frame:
 
 
 def test_chunks_of_earlier_epochs_count() -> None:
-    opened = events.Opened("lobby", "toy", "1", "w0", 2, "int", 7, 0)
+    opened = events.SessionOpened("lobby", "toy", "1", "w0", 2, "int", 7, 0)
     script = Script(opened, {}, (epoch(0, 5), epoch(1, 3)))
     assert [chunks_until(script, frame(*at)) for at in ((0, 0), (0, 4), (1, 0), (1, 2))] == [1, 5, 6, 8]
 

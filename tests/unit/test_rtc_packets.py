@@ -4,7 +4,7 @@ import struct
 
 import pytest
 from aiortc.rtp import RtpPacket, unpack_header_extensions, unwrap_rtx
-from worldroom.rtc.packets import (
+from worldroom.rtc.media.packets import (
     ABS_SEND_TIME_URI,
     MID_URI,
     PLAYOUT_DELAY_URI,

@@ -6,9 +6,9 @@ import pytest
 from aiortc.rtp import RtpPacket
 from worldroom.clients.python.assembly import FrameAssembly
 from worldroom.clock import LoopClock
-from worldroom.rtc.bitrate import ViewerEstimate, next_target
-from worldroom.rtc.fanout import KeyRequests
-from worldroom.rtc.ice import HostPolicy, UdpPorts
+from worldroom.rtc.media.bitrate import ViewerEstimate, next_target
+from worldroom.rtc.media.fanout import KeyRequests
+from worldroom.rtc.media.ice import HostPolicy, UdpPorts
 
 
 class Stepped:

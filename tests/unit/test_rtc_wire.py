@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worldroom.rtc import protocol, wire
+from worldroom.rtc import wire
+from worldroom.rtc.http import docs
 from worldroom.rtc.wire import Channel, Input, KeyEdge, Ping, Prompt, WireError, decode_client, encode
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -144,12 +145,12 @@ def test_names_of_rooms(name: str, fine: bool) -> None:
 
 
 def test_the_documents_are_current() -> None:
-    hint = "run: python -m worldroom.rtc.protocol docs"
-    assert (DOCS / "PROTOCOL.md").read_text() == protocol.protocol_markdown(), hint
-    assert (DOCS / "protocol.schema.json").read_bytes() == protocol.json_schema(), hint
+    hint = "run: python -m worldroom.rtc.http.docs docs"
+    assert (DOCS / "PROTOCOL.md").read_text() == docs.protocol_markdown(), hint
+    assert (DOCS / "protocol.schema.json").read_bytes() == docs.json_schema(), hint
 
 
 def test_the_schema_names_every_message() -> None:
-    schema = msgspec.json.decode(protocol.json_schema())
-    for kind in (*protocol.client_types(), *protocol.server_types()):
+    schema = msgspec.json.decode(docs.json_schema())
+    for kind in (*docs.client_types(), *docs.server_types()):
         assert kind.__name__ in schema["$defs"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from worldroom.engine.caches.cacheio import NoSlab, ReadEntries, WriteEntries, transfer
+from worldroom.engine.caches.entry_io import NoSlab, ReadEntries, WriteEntries, transfer
 from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.models import catalog
 from worldroom.tests.fake_engine import toy

@@ -1,14 +1,14 @@
 """The line: places are kept by name, forgotten when nobody asks with them, and there are only so many."""
 
-from worldroom.engine.admission.admission import Need
-from worldroom.engine.admission.waiting import Line
+from worldroom.engine.admission.rules import Demand
+from worldroom.engine.admission.wait_queue import WaitQueue
 from worldroom.engine.api import LatencyClass
 
-NEED = Need(LatencyClass.INTERACTIVE, chunk_price=0.01, chunk_seconds=0.04, bytes=100)
+NEED = Demand(LatencyClass.INTERACTIVE, chunk_price=0.01, chunk_seconds=0.04, bytes=100)
 
 
-def line_of(*names: str, places_max: int = 64) -> Line:
-    line = Line(places_max)
+def line_of(*names: str, places_max: int = 64) -> WaitQueue:
+    line = WaitQueue(places_max)
     for name in names:
         line.take(name, "toy", NEED, now=0.0)
     return line

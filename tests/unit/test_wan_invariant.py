@@ -12,14 +12,14 @@ from worldroom.kernels.invariant_matmul import invariant_linear
 from worldroom.models import catalog
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.card import Parity
+from worldroom.models.contract.fingerprint import fingerprint_of
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.contract.maker import maker_of
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
-from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared.fp8 import Fp8Linear, narrow
 from worldroom.models.shared.invariant import EachRow, InvariantLinear, make_invariant
-from worldroom.models.wan import drawn
+from worldroom.models.wan import random_weights
 from worldroom.models.wan.card import SPECS, wan_card
 from worldroom.models.wan.loop import WanLoop
 from worldroom.models.wan.parity.rollout import twin
@@ -33,18 +33,18 @@ ODD = WanShape(dim=60, heads=5, layers=2, ffn=130, text_dim=34, text_length=7, f
 INVARIANT = RuntimeChoice("renoise", 4, Precision.FP32, invariant=True)
 
 
-def people_on(precision: Precision) -> tuple[WanRuntime, list[Session]]:
+def people_on(precision: Precision) -> tuple[WanRuntime, list[ParitySession]]:
     """Sixteen worlds, each at another chunk (0 to 3) and, in turn, at each of its denoise steps or at its commit."""
     spec = replace(twin(SPECS["wan-tiny-random"]), shape=ODD)
     dtype = torch.float32 if precision.full else torch.bfloat16
-    networks, card = drawn.networks(spec, dtype), wan_card(spec)
+    networks, card = random_weights.networks(spec, dtype), wan_card(spec)
     if precision.narrow_weights:
         narrow(networks.transformer.blocks)
     runtime = WanRuntime(spec, networks, dtype, Sharing.INVARIANT, precision.narrow_kv)
     runtime.allocate(PEOPLE)
     made = LoadedCard(card, card.recipe.default, "drawn", WanLoop(spec, card.recipe), runtime)
     inputs = [ChunkInput((), (0.0, 0.0), "a fox in snow")] * 4
-    worlds = [Session(made, slot, slot, inputs, runtime.encode_prompt) for slot in range(PEOPLE)]
+    worlds = [ParitySession(made, slot, slot, inputs, runtime.encode_prompt) for slot in range(PEOPLE)]
     for number, session in enumerate(worlds):
         while len(session.outcomes) < number % 4:
             next(iter(session.run()))
@@ -52,12 +52,12 @@ def people_on(precision: Precision) -> tuple[WanRuntime, list[Session]]:
     return runtime, worlds
 
 
-def due(worlds: list[Session]) -> tuple[StepKind, list[WanRow], list[CacheView | None]]:
+def due(worlds: list[ParitySession]) -> tuple[StepKind, list[WanRow], list[CacheView | None]]:
     plans = [session.plan for session in worlds if session.plan is not None]
     return plans[0].kind, [plan.row for plan in plans], [session.view() for session in worlds]
 
 
-def advance(runtime: WanRuntime, worlds: list[Session]) -> None:
+def advance(runtime: WanRuntime, worlds: list[ParitySession]) -> None:
     for session, result in zip(worlds, runtime.execute(*due(worlds)), strict=True):
         session.advance(result)
 
@@ -136,10 +136,10 @@ def test_a_card_in_the_invariant_form_owes_the_bits_and_says_so() -> None:
     card = catalog.load("wan-tiny-random", INVARIANT)
     assert card.card.parity == Parity(exact=True, tolerance=0.0)
     assert isinstance(card.runtime, WanRuntime) and card.runtime.sharing is Sharing.INVARIANT
-    assert maker_of(card).precision == "fp32-invariant"
+    assert fingerprint_of(card).precision == "fp32-invariant"
     plain = catalog.load("wan-tiny-random")
     assert isinstance(plain.runtime, WanRuntime) and plain.runtime.sharing is Sharing.ALONE
-    assert maker_of(plain) != maker_of(card)
+    assert fingerprint_of(plain) != fingerprint_of(card)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import Ask, Commit, Done, StepKind
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
-from worldroom.models.parity.session import ChunkInput, Session
+from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared import serial
-from worldroom.models.wan import drawn
+from worldroom.models.wan import random_weights
 from worldroom.models.wan.card import SPECS, wan_card
 from worldroom.models.wan.loop import WanLoop, WanState
 from worldroom.models.wan.parity.rollout import loaded, twin
@@ -30,8 +30,10 @@ def card() -> LoadedCard:
     return loaded(twin(SPECS["longlive-1.3b"]))
 
 
-def world(made: LoadedCard, prompts: list[str], seed: int = 3, slot: int = 0) -> Session:
-    return Session(made, slot, seed, [ChunkInput((), (0.0, 0.0), text) for text in prompts], made.runtime.encode_prompt)
+def world(made: LoadedCard, prompts: list[str], seed: int = 3, slot: int = 0) -> ParitySession:
+    return ParitySession(
+        made, slot, seed, [ChunkInput((), (0.0, 0.0), text) for text in prompts], made.runtime.encode_prompt
+    )
 
 
 def runtime_of(made: LoadedCard) -> WanRuntime:
@@ -39,7 +41,7 @@ def runtime_of(made: LoadedCard) -> WanRuntime:
     return made.runtime
 
 
-def kinds_of(session: Session) -> list[list[str]]:
+def kinds_of(session: ParitySession) -> list[list[str]]:
     """Step kinds, chunk by chunk."""
     chunks: list[list[str]] = []
     while not session.finished:
@@ -209,7 +211,7 @@ def test_bf16_stays_near_fp32() -> None:
     clean = []
     for dtype in (torch.float32, torch.bfloat16):
         card = wan_card(spec)
-        runtime = WanRuntime(spec, drawn.networks(spec, dtype), dtype, Sharing.ALONE)
+        runtime = WanRuntime(spec, random_weights.networks(spec, dtype), dtype, Sharing.ALONE)
         runtime.allocate(1)
         made = LoadedCard(card, card.recipe.default, "drawn", WanLoop(spec, card.recipe), runtime)
         session = world(made, [FOX])

@@ -7,7 +7,7 @@ import pytest
 import torch
 from worldroom.models.checkpoints import load
 from worldroom.models.checkpoints.check import find
-from worldroom.models.shared.drawn import draw
+from worldroom.models.shared.random_weights import draw
 from worldroom.models.wan import lora
 from worldroom.models.wan.card import SPECS
 from worldroom.models.wan.parity.rollout import SMALL

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 from worldroom.kernels import chunk_attention, norm_modulate, qk_norm_rope
-from worldroom.kernels.launch import INTERPRETED, Backend, Choice
+from worldroom.kernels.backend import INTERPRETED, Backend, Choice
 from worldroom.kernels.philox import NoiseKey
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.wan import drawn
+from worldroom.models.wan import random_weights
 from worldroom.models.wan.card import SPECS
 from worldroom.models.wan.parity.rollout import twin
 from worldroom.models.wan.rows import CommitRow, Denoised, DenoiseRow, Move, Prompt, Sharing
@@ -47,7 +47,7 @@ def on_triton(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def runtime(positions: Positions, sharing: Sharing) -> WanRuntime:
     spec = replace(twin(SPECS["wan-tiny-random"]), shape=SHAPE)
     spec = replace(spec, plan=replace(spec.rollout, positions=positions))
-    made = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, sharing)
+    made = WanRuntime(spec, random_weights.networks(spec, torch.float32), torch.float32, sharing)
     made.allocate(3)
     made.slab.values.copy_(numbers(tuple(made.slab.values.shape), 1))
     return made

@@ -8,16 +8,16 @@ from typing import cast
 
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.process import link
-from worldroom.engine.process.child import Child
-from worldroom.engine.process.remote import RemoteEngine
-from worldroom.engine.process.serving import Serving
-from worldroom.engine.process.workers import Workers
 from worldroom.engine.spec import EngineSpec
+from worldroom.engine.worker import ipc
+from worldroom.engine.worker.client import WorkerClient
+from worldroom.engine.worker.pool import WorkerPool
+from worldroom.engine.worker.process import WorkerProcess
+from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.models.toy.card import ToySpec
 from worldroom.tests.fake_door import CARD
 
-FULL = api.Figures(needed=1, used=1, limit=1, unit=api.Unit.PLACES)
+FULL = api.Shortage(needed=1, used=1, limit=1, unit=api.Unit.PLACES)
 
 
 @dataclass
@@ -46,11 +46,11 @@ class FakeWorker:
         return (entry,)
 
 
-def door(*workers: FakeWorker) -> Workers:
-    return Workers(tuple(cast(RemoteEngine, worker) for worker in workers))
+def door(*workers: FakeWorker) -> WorkerPool:
+    return WorkerPool(tuple(cast(WorkerClient, worker) for worker in workers))
 
 
-async def ask(workers: Workers, session: str, line: str = "") -> api.Opened | api.Refused:
+async def ask(workers: WorkerPool, session: str, line: str = "") -> api.Opened | api.Refused:
     return await workers.open(api.Open(session, "toy", 1, line=line), lambda event: None)
 
 
@@ -89,9 +89,9 @@ async def test_without_a_name_nobody_waits_and_one_worker_is_asked_once() -> Non
 class FakeChild:
     """A worker process that only writes down what it is sent."""
 
-    sent: list[link.ToWorker] = field(default_factory=list)
+    sent: list[ipc.ToWorker] = field(default_factory=list)
 
-    def send(self, message: link.ToWorker) -> None:
+    def send(self, message: ipc.ToWorker) -> None:
         self.sent.append(message)
 
     async def stop(self) -> None:
@@ -99,14 +99,14 @@ class FakeChild:
 
 
 async def test_a_session_let_in_with_fewer_steps_is_taken_over_with_as_many() -> None:
-    engine, child = RemoteEngine(Serving(("toy",), None, ToySpec(), EngineSpec()), SystemClock()), FakeChild()
-    engine._child, engine._beat = cast(Child, child), link.Beat(True, (), (), 0.0, 0.0)
+    engine, child = WorkerClient(WorkerSpec(("toy",), None, ToySpec(), EngineSpec()), SystemClock()), FakeChild()
+    engine._child, engine._beat = cast(WorkerProcess, child), ipc.Heartbeat(True, (), (), 0.0, 0.0)
     opening = asyncio.create_task(engine.open(api.Open("a", "toy", 1), lambda event: None))
     await asyncio.sleep(0)
     (asked,) = child.sent
-    assert isinstance(asked, link.Ask)
+    assert isinstance(asked, ipc.OpenRequest)
     assert asked.opening.steps is None
-    engine._take(link.Answer(asked.id, api.Opened("a", CARD, steps=1)))
+    engine._take(ipc.OpenReply(asked.id, api.Opened("a", CARD, steps=1)))
     assert isinstance(await opening, api.Opened)
     assert engine._held["a"].past().opening.steps == 1
     await engine.close()

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from ...models import catalog
-from ...models.contract.intercept import Answer
+from ...models.contract.intercept import Intercept
 from ...models.contract.loaded import LoadedCard
 from ...models.contract.loop import StepKind
 from ...models.contract.recipe import RuntimeChoice
@@ -29,7 +29,7 @@ from ...models.drive.card import RECIPE
 from ...models.drive.look import ONE_HOT, THEMES
 from ...models.drive.loop import Decoded, DecodeRow, Denoised, DriveResult, Latent
 from ...models.drive.skip import SkipLastPass
-from ...models.parity.session import ChunkInput, Session
+from ...models.parity.session import ChunkInput, ParitySession
 
 Keys = tuple[float, float, float, float]
 """left, right, gas, brake"""
@@ -126,7 +126,7 @@ def _row(drive: LoadedCard, below: float, worlds: int, frames: int, progress: Ca
 def play(drive: LoadedCard, skip: SkipLastPass, number: int, frames: int, tally: Tally) -> list[str]:
     """World `number` on an exact card, as a server with `skip` would show it; returns the frames' digests."""
     own = skip.start()
-    session = Session(drive, 0, number, journey(number, frames), lambda look: ONE_HOT[int(look)])
+    session = ParitySession(drive, 0, number, journey(number, frames), lambda look: ONE_HOT[int(look)])
     while not session.finished:
         session.begin()
         before: Latent | None = None
@@ -139,11 +139,11 @@ def play(drive: LoadedCard, skip: SkipLastPass, number: int, frames: int, tally:
                 if before is not None and session.state.step == drive.choice.steps - 1:
                     tally.residuals.append(_residual(result.x0_NC, before))
                 before = result.x0_NC
-            if isinstance(decided, Answer):
+            if isinstance(decided, Intercept):
                 tally.saved += took
                 _compare(drive, decided.result, result, tally)
                 result = decided.result
-            own = skip.note(own, session.state, result, isinstance(decided, Answer))
+            own = skip.note(own, session.state, result, isinstance(decided, Intercept))
             session.advance(result)
     return [outcome.digest for outcome in session.outcomes]
 

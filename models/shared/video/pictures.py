@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ....kernels.frames_to_yuv import Layout, choose, frames_to_yuv
-from ....kernels.launch import Backend
+from ....kernels.backend import Backend
+from ....kernels.frames_to_yuv import YuvLayout, choose, frames_to_yuv
 from ...contract.card import FrameSpec, Pixels
 
 
@@ -39,7 +39,7 @@ def frames_of(pictures_T3HW: Tensor, frame: FrameSpec) -> NDArray[np.uint8]:
             levels = (pictures_T3HW.float().clamp(-1, 1) * 127.5 + 127.5).round().to(torch.uint8)
             return levels.permute(0, 2, 3, 1).contiguous().cpu().numpy()
         case Pixels.I420:
-            planes = frames_to_yuv(pictures_T3HW, Layout.I420, frame.scale, frame.smooth)
+            planes = frames_to_yuv(pictures_T3HW, YuvLayout.I420, frame.scale, frame.smooth)
             return planes.view(-1, *frame.each).cpu().numpy()
         case _:
             assert_never(frame.pixels)

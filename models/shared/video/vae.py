@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .vae_account import VaeSizes
+from .vae_footprint import VaeSizes
 
 Features: TypeAlias = tuple[Tensor, ...]  # in order of use; () = a video begins
 

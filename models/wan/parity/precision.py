@@ -11,11 +11,11 @@ import torch
 
 from ...contract.loop import StepKind
 from ...contract.recipe import Precision
-from ...parity.ladder import Missing, Pair, Rung, Trial
-from ...parity.session import ChunkInput, Session
+from ...parity.ladder import Pair, ParityCheck, ParityLevel, ParityMissing
+from ...parity.session import ChunkInput, ParitySession
 from ...shared.compiled import CompileCache, NoCompiler, require_compiler
 from ...shared.fp8 import narrow
-from .. import drawn
+from .. import random_weights
 from ..rows import Denoised, DenoiseRow, Sharing
 from ..runtime import WanRuntime
 from ..spec import WanSpec
@@ -24,24 +24,28 @@ from .rollout import SEED, TWO_PROMPTS, loaded
 PASSES = (StepKind.DENOISE, StepKind.COMMIT, StepKind.RECACHE)
 
 
-def precision_trials(spec: WanSpec, declared: tuple[tuple[Precision, float], ...]) -> tuple[Trial, ...]:
+def precision_trials(spec: WanSpec, declared: tuple[tuple[Precision, float], ...]) -> tuple[ParityCheck, ...]:
     """One rung for each precision the recipe declares."""
     return tuple(
-        Trial(Rung.PRECISION, f"{precision} against fp32", tolerance, partial(_narrow, spec, precision))
+        ParityCheck(ParityLevel.PRECISION, f"{precision} against fp32", tolerance, partial(_narrow, spec, precision))
         for precision, tolerance in declared
     )
 
 
-def compiled_trial(spec: WanSpec, tolerance: float) -> Trial:
+def compiled_trial(spec: WanSpec, tolerance: float) -> ParityCheck:
     """Slow: a C++ compiler works for every part and shape."""
-    return Trial(
-        Rung.PRECISION, "compiled blocks against eager", tolerance, partial(_compiled, spec, tolerance), slow=True
+    return ParityCheck(
+        ParityLevel.PRECISION,
+        "compiled blocks against eager",
+        tolerance,
+        partial(_compiled, spec, tolerance),
+        slow=True,
     )
 
 
 def _narrow(spec: WanSpec, precision: Precision) -> Iterator[Pair]:
     dtype = torch.float32 if precision.full else torch.bfloat16
-    networks = drawn.networks(spec, dtype)
+    networks = random_weights.networks(spec, dtype)
     if precision.narrow_weights:
         narrow(networks.transformer.blocks)
     yield from _side_by_side(spec, WanRuntime(spec, networks, dtype, Sharing.ALONE, precision.narrow_kv), chunks=9)
@@ -51,9 +55,11 @@ def _compiled(spec: WanSpec, tolerance: float) -> Iterator[Pair]:
     try:
         require_compiler(torch.device("cpu"))
     except NoCompiler as problem:
-        raise Missing(str(problem)) from problem
+        raise ParityMissing(str(problem)) from problem
     cache = CompileCache(spec.name, Precision.FP32, tolerance)
-    runtime = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, Sharing.ALONE, compiled=cache)
+    runtime = WanRuntime(
+        spec, random_weights.networks(spec, torch.float32), torch.float32, Sharing.ALONE, compiled=cache
+    )
     yield from _side_by_side(spec, runtime, chunks=3)
 
 
@@ -62,7 +68,7 @@ def _side_by_side(spec: WanSpec, other: WanRuntime, chunks: int) -> Iterator[Pai
     plain.runtime.allocate(1)
     other.allocate(1)
     inputs = [ChunkInput((), (0.0, 0.0), TWO_PROMPTS[chunk > chunks // 2]) for chunk in range(chunks)]
-    session = Session(plain, 0, SEED, inputs, plain.runtime.encode_prompt)
+    session = ParitySession(plain, 0, SEED, inputs, plain.runtime.encode_prompt)
     while not session.finished:
         session.begin()
         while (plan := session.plan) is not None:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from ...contract.loaded import LoadedCard
 from ...contract.recipe import Precision, RuntimeChoice
-from ...parity.ladder import Missing, Pair
-from ...parity.session import ChunkInput, Session
-from .. import drawn
+from ...parity.ladder import Pair, ParityMissing
+from ...parity.session import ChunkInput, ParitySession
+from .. import random_weights
 from ..card import EULER, TINY_VAE, UNIPC, wan_card
 from ..clips.loop import ClipLoop
 from ..loop import WanCarry, WanLoop
@@ -32,11 +32,11 @@ TWO_PROMPTS = ("a red fox trots through snow", "a lighthouse in a storm at night
 
 
 def reference(name: str) -> Callable[..., Any]:
-    """One of diffusers' classes; raises `Missing`."""
+    """One of diffusers' classes; raises `ParityMissing`."""
     try:
         made: Callable[..., Any] = getattr(importlib.import_module("diffusers"), name)
     except ImportError as error:
-        raise Missing("the extra 'diffusers' is not installed") from error
+        raise ParityMissing("the extra 'diffusers' is not installed") from error
     return made
 
 
@@ -57,7 +57,7 @@ def loaded(
     choice = RuntimeChoice(sampler or card.recipe.sampler, card.recipe.default.steps, Precision.FP32)
     clips = isinstance(spec.plan, Clip)
     loop = ClipLoop(spec, card.recipe, policy, choice.sampler) if clips else WanLoop(spec, card.recipe)
-    runtime = WanRuntime(spec, drawn.networks(spec, torch.float32), torch.float32, sharing)
+    runtime = WanRuntime(spec, random_weights.networks(spec, torch.float32), torch.float32, sharing)
     return LoadedCard(card, choice, "drawn", loop, runtime)
 
 
@@ -71,7 +71,7 @@ def rollout(spec: WanSpec, chunks: int, switch: str) -> Iterator[Pair]:
         share = min(max((chunk - at + 1) / 3, 0.0), 1.0) if switch == "blend" else float(chunk >= at)
         mix = ((before, 1.0 - share), (after, share)) if 0 < share < 1 else ((after if share else before, 1.0),)
         inputs.append(ChunkInput((), (0.0, 0.0), "", recache=switch == "recache" and chunk == at, mix=mix))
-    session = Session(made, 0, SEED, inputs, runtime.encode_prompt)
+    session = ParitySession(made, 0, SEED, inputs, runtime.encode_prompt)
     world = _golden_world(spec, runtime)
     sink: dict[int, Tensor] = {}
     for chunk, (_, given) in enumerate(zip(session.run(), inputs, strict=True)):
@@ -93,7 +93,7 @@ def context_rollout(spec: WanSpec) -> Iterator[Pair]:
     runtime = _runtime(made)
     runtime.allocate(1)
     inputs = [ChunkInput((), (0.0, 0.0), TWO_PROMPTS[chunk > 4]) for chunk in range(chunks)]
-    session = Session(made, 0, SEED, inputs, runtime.encode_prompt)
+    session = ParitySession(made, 0, SEED, inputs, runtime.encode_prompt)
     net, shape = _net(runtime, spec), (spec.shape.channels, plan.chunk, spec.shape.rows, spec.shape.columns)
     carry: WanCarry | None = None
     for chunk, (outcome, given) in enumerate(zip(session.run(), inputs, strict=True)):
@@ -120,7 +120,7 @@ def unipc_clip(spec: WanSpec) -> Iterator[Pair]:
     """Diffusers' scheduler around the golden's velocities, told whole timesteps as its pipeline tells them."""
     made, plan, words = loaded(spec, policy=Policy.NONE, sampler=UNIPC), spec.clip, TWO_PROMPTS[0]
     runtime = _runtime(made)
-    session = Session(made, 0, SEED, [ChunkInput((), (0.0, 0.0), words)], runtime.encode_prompt)
+    session = ParitySession(made, 0, SEED, [ChunkInput((), (0.0, 0.0), words)], runtime.encode_prompt)
     net, shape = _net(runtime, spec), (spec.shape.channels, plan.frames, spec.shape.rows, spec.shape.columns)
     scheduler = reference("UniPCMultistepScheduler")(
         prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=plan.shift
@@ -139,7 +139,7 @@ def clip(spec: WanSpec, policy: Policy) -> Iterator[Pair]:
     made, plan, words = loaded(spec, policy=policy, sampler=EULER), spec.clip, TWO_PROMPTS[0]
     runtime = _runtime(made)
     inputs = [ChunkInput((), (0.0, 0.0), words)] * 2
-    session = Session(made, 0, SEED, inputs, runtime.encode_prompt)
+    session = ParitySession(made, 0, SEED, inputs, runtime.encode_prompt)
     net, shape = _net(runtime, spec), (spec.shape.channels, plan.frames, spec.shape.rows, spec.shape.columns)
     text, empty = runtime.encode_prompt(words).double(), runtime.encode_prompt("").double()
     sigmas = (*made.card.recipe.levels(made.choice.steps), 0.0)

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import uvicorn
 from worldroom.engine import api
-from worldroom.rtc.app import create_app
 from worldroom.rtc.edge import Edge, EdgeSpec
+from worldroom.rtc.http.app import create_app
+from worldroom.sessions.audience import Sink
 from worldroom.sessions.counters import RoomsCounters
 from worldroom.sessions.messages import (
     Accepted,
@@ -28,7 +29,6 @@ from worldroom.sessions.messages import (
     Welcome,
     WorldState,
 )
-from worldroom.sessions.sink import Sink
 
 WIDTH, HEIGHT, FPS = 320, 192, 30
 TIMINGS = api.Timings(wait_us=10, step_us=20, decode_us=30, encode_us=40)

@@ -6,7 +6,7 @@ import httpx
 import msgspec
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection
-from worldroom.engine.api import Figures, RefusalReason, Refused, Unit
+from worldroom.engine.api import RefusalReason, Refused, Shortage, Unit
 
 
 async def offer_of(codecs: tuple[str, ...] = (), direction: str = "recvonly") -> str:
@@ -141,7 +141,7 @@ async def test_the_answer_promises_only_what_is_done(served) -> None:
 
 
 async def test_refusals_say_when_to_come_back(served) -> None:
-    figures = Figures(needed=1, used=4, limit=4, unit=Unit.PLACES)
+    figures = Shortage(needed=1, used=4, limit=4, unit=Unit.PLACES)
     served.rooms.refusal = Refused("", RefusalReason.NO_SLOT, "4 of 4 slots in use", 2, 3.2, figures)
     reply = await post(served.base, offer_body(await offer_of()))
     assert reply.status_code == 503 and reply.headers["retry-after"] == "4"

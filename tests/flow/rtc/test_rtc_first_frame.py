@@ -10,7 +10,7 @@ from worldroom.clients.python.link import RoomRefused
 from worldroom.clients.python.room import join
 from worldroom.models import catalog
 from worldroom.rtc.wire import FirstFrameView
-from worldroom.sessions.opening import Media
+from worldroom.sessions.rooms.first_frames import UploadedMedia
 from worldroom.tests.files import picture, video
 from worldroom.tests.real_rooms import edge
 
@@ -22,13 +22,13 @@ async def base(web_root: Path) -> AsyncIterator[str]:
 
 
 def png() -> bytes:
-    return picture(Media.PNG, np.random.default_rng(4).integers(0, 256, (48, 64, 3)).astype(np.uint8))
+    return picture(UploadedMedia.PNG, np.random.default_rng(4).integers(0, 256, (48, 64, 3)).astype(np.uint8))
 
 
 async def test_a_world_begins_from_a_picture_and_goes_on_from_a_film(base: str, tmp_path: Path) -> None:
     still, film = tmp_path / "still.png", tmp_path / "film.webm"
     still.write_bytes(png())
-    film.write_bytes(video(Media.WEBM, [5 * n for n in range(30)], fps=16))
+    film.write_bytes(video(UploadedMedia.WEBM, [5 * n for n in range(30)], fps=16))
     async with join(f"{base}/r/lobby", loopback=True, first_frame=still) as room:
         assert room.welcome is not None and room.welcome.first_frame == FirstFrameView(64, 48)
         chunks: dict[int, int] = {}

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from aiortc.rtp import RTCP_PSFB_PLI, RtcpPsfbPacket
-from worldroom.clients.python.link import Link, Place
+from worldroom.clients.python.link import EdgeLink, RoomPlace
 from worldroom.clients.python.room import join
 from worldroom.rtc.wire import Channel, Feedback, Input, KeyEdge, Problem
 
@@ -15,7 +15,7 @@ class Watcher:
     def __init__(self, url: str) -> None:
         self.frames: list[tuple[int, bool]] = []
         self.messages: list[object] = []
-        self.link = Link(Place.of(url), True, self.messages.append, self._frame)
+        self.link = EdgeLink(RoomPlace.of(url), True, self.messages.append, self._frame)
 
     def _frame(self, rtp: int, data: bytes, key: bool) -> None:
         self.frames.append((rtp, key))

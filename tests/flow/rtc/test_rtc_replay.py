@@ -9,9 +9,9 @@ import av
 import msgspec
 from worldroom.clients.bench.server import command
 from worldroom.rtc.wire import Transition
-from worldroom.sessions import events
-from worldroom.sessions.redis_embedded import EmbeddedRedis, connect
-from worldroom.sessions.streams import PREFIX
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.redis_embedded import EmbeddedRedis, connect
+from worldroom.sessions.journal.streams import PREFIX
 from worldroom.tests.real_server import driving, journaled, ready, served
 
 
@@ -51,8 +51,8 @@ async def tampered(folder: Path, session: str) -> tuple[int, int]:
         done = 0
         for key, fields in rows:
             event = msgspec.json.decode(fields[b"event"], type=events.JournalEvent)
-            done += isinstance(event, events.ChunkDone)
-            if isinstance(event, events.ChunkDone) and done == 5:
+            done += isinstance(event, events.ChunkCommitted)
+            if isinstance(event, events.ChunkCommitted) and done == 5:
                 changed = (event.epoch, event.chunk)
                 fields[b"event"] = msgspec.json.encode(msgspec.structs.replace(event, digest="0" * 32))
             await client.xadd(name, fields, id=key)
@@ -66,7 +66,7 @@ def test_a_recorded_session_comes_out_the_same(tmp_path: Path) -> None:
     folder, film = tmp_path / "data", tmp_path / "again.mp4"
     session = asyncio.run(recorded(folder))
     written = asyncio.run(journaled(folder, session))
-    done = [event for event in written if isinstance(event, events.ChunkDone)]
+    done = [event for event in written if isinstance(event, events.ChunkCommitted)]
     code, out = replay(session, "--data", str(folder), "--out", str(film), "--json")
     report = json.loads(out)
     assert (code, report["same"], report["first_divergence"]) == (0, True, None)

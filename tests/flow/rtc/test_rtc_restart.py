@@ -9,7 +9,7 @@ from pathlib import Path
 from worldroom.clients.bench.server import command
 from worldroom.clients.python.room import RoomClient
 from worldroom.rtc.wire import Transition, Welcome
-from worldroom.sessions import events
+from worldroom.sessions.journal import events
 from worldroom.tests.real_server import PATIENCE_S, driving, journaled, ready, served
 
 
@@ -52,8 +52,8 @@ async def test_the_world_goes_on_after_a_restart(tmp_path: Path) -> None:
                 again.send_signal(signal.SIGTERM)
                 assert await asyncio.to_thread(again.wait, PATIENCE_S) == 0
     written = await journaled(tmp_path, session)
-    assert sum(isinstance(event, events.Opened) for event in written) == 1
-    done = [event for event in written if isinstance(event, events.ChunkDone) and event.epoch == 1]
+    assert sum(isinstance(event, events.SessionOpened) for event in written) == 1
+    done = [event for event in written if isinstance(event, events.ChunkCommitted) and event.epoch == 1]
     assert [event.chunk for event in done] == [*range(done[0].chunk, done[0].chunk + len(done))]
     played = await asyncio.to_thread(replayed, session, tmp_path)
     assert (played["same"], played["chunks"] >= len(done)) == (True, True), played

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 from worldroom.rtc.wire import Problem
-from worldroom.sessions import events
+from worldroom.sessions.journal import events
 from worldroom.sessions.messages import WorldState
-from worldroom.sessions.states import Cause
+from worldroom.sessions.session.states import Cause
 from worldroom.tests.real_server import PATIENCE_S, driving, journaled, ready, served
 
 
@@ -32,7 +32,7 @@ async def test_a_server_with_a_viewer_stops_in_order(sig: signal.Signals, tmp_pa
     assert not (tmp_path / "redis" / "valkey.pid").exists()
     assert not list((tmp_path / "spool").glob("*.spool"))
     written = await journaled(tmp_path, session)
-    assert isinstance(written[0], events.StateMoved | events.Opened)
+    assert isinstance(written[0], events.StateMoved | events.SessionOpened)
     moved = [event for event in written if isinstance(event, events.StateMoved)]
     assert moved[-1] == events.StateMoved(WorldState.RUNNING, WorldState.HELD, Cause.ABANDONED), "it was put aside"
     begun = [event.chunk for event in written if isinstance(event, events.ChunkBegun)]

@@ -1,7 +1,7 @@
 """`drive` behind a real server: what a viewer decodes follows the keys and the words."""
 
 import pytest
-from worldroom.cli.live_steer import measure_steering, words_of
+from worldroom.cli.bench.live_steer import measure_steering, words_of
 from worldroom.clients.bench.server import serving
 from worldroom.models.drive.card import WEIGHTS
 from worldroom.models.drive.look import BIOMES, THEMES, TIMES, WEATHERS, theme_of

@@ -11,7 +11,7 @@ import pytest
 PROGRAM = """
     import asyncio, socket
     from fastapi import FastAPI
-    from worldroom.rtc.serving import EdgeServer
+    from worldroom.rtc.http.server import EdgeServer
 
     async def main():
         listener = socket.create_server(("127.0.0.1", 0))

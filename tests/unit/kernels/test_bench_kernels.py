@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 from typer.testing import CliRunner
-from worldroom.cli.bench_kernels import KernelReport
+from worldroom.cli.bench.kernels import KernelReport
 from worldroom.cli.main import app
 
 OPERATIONS = {

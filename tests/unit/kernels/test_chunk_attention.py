@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from worldroom.kernels.chunk_attention import FP8, Past, chunk_attention, turned
-from worldroom.kernels.door import BadInput
-from worldroom.kernels.launch import Backend
+from worldroom.kernels.backend import Backend
+from worldroom.kernels.checks import BadInput
+from worldroom.kernels.chunk_attention import FP8, AttendedPast, chunk_attention, turned
 from worldroom.tests.kernel_checks import agree, drawn, poisoned
 
 FP32, BF16 = torch.float32, torch.bfloat16
@@ -29,7 +29,7 @@ def pool(dtype: torch.dtype, groups: int, width: int, seed: int) -> tuple[Tensor
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Tensor, Past | None, tuple[Tensor, Tensor] | None]:
+def cases(draw: st.DrawFn) -> tuple[Tensor, AttendedPast | None, tuple[Tensor, Tensor] | None]:
     rows, tokens, groups = draw(st.integers(1, 3)), draw(st.integers(1, 20)), draw(st.integers(1, 2))
     heads, width = groups * draw(st.integers(1, 2)), draw(st.sampled_from((8, 16, 20)))
     dtype = draw(st.sampled_from((FP32, BF16)))
@@ -42,7 +42,7 @@ def cases(draw: st.DrawFn) -> tuple[Tensor, Past | None, tuple[Tensor, Tensor] |
     entries = torch.randint(0, ENTRIES, (rows, seen), dtype=torch.int32).where(torch.tensor(lengths) > 0, -1)
     angles = drawn((seen * SLAB_TOKENS, width // 2), seed)
     turn = (angles.cos(), angles.sin()) if draw(st.booleans()) else None
-    past = Past(slab, entries.to(torch.int32), torch.tensor(lengths, dtype=torch.int32), turn, scales)
+    past = AttendedPast(slab, entries.to(torch.int32), torch.tensor(lengths, dtype=torch.int32), turn, scales)
     own = tuple(drawn((rows, draw(st.integers(1, 9)), groups, width), seed + n).to(dtype) for n in (2,))
     q = drawn((rows, heads, tokens, width), seed + 4).to(dtype).transpose(1, 2)
     which = draw(st.sampled_from(("both", "past", "own")))
@@ -51,7 +51,7 @@ def cases(draw: st.DrawFn) -> tuple[Tensor, Past | None, tuple[Tensor, Tensor] |
 
 @given(cases())
 @settings(max_examples=12, deadline=None)
-def test_the_kernel_is_the_formula(case: tuple[Tensor, Past | None, tuple[Tensor, Tensor] | None]) -> None:
+def test_the_kernel_is_the_formula(case: tuple[Tensor, AttendedPast | None, tuple[Tensor, Tensor] | None]) -> None:
     q, past, own = case
     with poisoned():
         made = chunk_attention(q, past, own, backend=Backend.TRITON)
@@ -60,7 +60,7 @@ def test_the_kernel_is_the_formula(case: tuple[Tensor, Past | None, tuple[Tensor
     agree(chunk_attention(q, past, own), wanted.to(q.dtype), 4)
 
 
-def seen(row: int, past: Past | None, own: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
+def seen(row: int, past: AttendedPast | None, own: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
     """Keys and values of one row token by token, in float64."""
     keys, values = [], []
     if past is not None:
@@ -102,7 +102,7 @@ def test_rows_do_not_feel_each_other(backend: Backend, dtype: torch.dtype) -> No
     q, k, v = (drawn((16, 4, 2, 16), seed).to(dtype) for seed in (1, 2, 3))
 
     def attended(rows: slice) -> Tensor:
-        past = Past(slab, entries[rows], lengths[rows])
+        past = AttendedPast(slab, entries[rows], lengths[rows])
         return chunk_attention(q[rows], past, (k[rows], v[rows]), backend=backend)
 
     together = attended(slice(0, 16))
@@ -120,7 +120,7 @@ def test_masked_entries_are_never_read(backend: Backend) -> None:
     table = torch.tensor([[1, 3, 2]], dtype=torch.int32), torch.tensor([[5, 0, 2]], dtype=torch.int32)
     q = drawn((1, 4, 1, 16), 1)
     clean = torch.cat([slab[1], slab[2, :, :2]], 1)
-    made = chunk_attention(q, Past(slab, *table), None, backend=backend)
+    made = chunk_attention(q, AttendedPast(slab, *table), None, backend=backend)
     agree(made[0], straight(q[0], clean[0], clean[1]), 4)
 
 
@@ -143,14 +143,14 @@ def test_refuses_what_does_not_fit_with_the_numbers() -> None:
     slab, _ = pool(FP32, 2, 16, 0)
     q, table = torch.zeros(1, 4, 2, 16), torch.zeros(1, 3, dtype=torch.int32)
     with pytest.raises(BadInput, match="a length is 6, an entry has 5 tokens"):
-        chunk_attention(q, Past(slab, table, table + 6), None)
+        chunk_attention(q, AttendedPast(slab, table, table + 6), None)
     with pytest.raises(BadInput, match=r"an entry is outside 0\.\.6"):
-        chunk_attention(q, Past(slab, table + 7, table + 5), None)
+        chunk_attention(q, AttendedPast(slab, table + 7, table + 5), None)
     with pytest.raises(BadInput, match=r"a torch\.int8 slab needs scales"):
-        chunk_attention(q, Past(slab.to(torch.int8), table, table), None)
+        chunk_attention(q, AttendedPast(slab.to(torch.int8), table, table), None)
     with pytest.raises(BadInput, match="3 query heads do not split over 2 heads of keys"):
-        chunk_attention(torch.zeros(1, 4, 3, 16), Past(slab, table, table), None)
+        chunk_attention(torch.zeros(1, 4, 3, 16), AttendedPast(slab, table, table), None)
     with pytest.raises(BadInput, match="neither past nor own"):
         chunk_attention(q, None, None)
     with pytest.raises(BadInput, match=r"cos is \[15, 7\], wanted \[15, 8\]"):
-        chunk_attention(q, Past(slab, table, table, (torch.zeros(15, 7), torch.zeros(15, 8))), None)
+        chunk_attention(q, AttendedPast(slab, table, table, (torch.zeros(15, 7), torch.zeros(15, 8))), None)

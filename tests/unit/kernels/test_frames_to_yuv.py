@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
-from worldroom.kernels.door import BadInput
-from worldroom.kernels.frames_to_yuv import Layout, cubic_weights, frames_to_yuv
-from worldroom.kernels.launch import Backend
+from worldroom.kernels.backend import Backend
+from worldroom.kernels.checks import BadInput
+from worldroom.kernels.frames_to_yuv import YuvLayout, cubic_weights, frames_to_yuv
 from worldroom.tests.kernel_checks import drawn, poisoned
 
 
@@ -17,13 +17,13 @@ from worldroom.tests.kernel_checks import drawn, poisoned
     st.tuples(st.integers(1, 2), st.integers(1, 2), st.integers(1, 2)),
     st.integers(1, 3),
     st.booleans(),
-    st.sampled_from(Layout),
+    st.sampled_from(YuvLayout),
     st.sampled_from((torch.float32, torch.bfloat16, torch.uint8)),
     st.integers(0, 99),
 )
 @settings(max_examples=6, deadline=None)
 def test_the_kernel_makes_the_formulas_bytes(
-    size: tuple[int, int, int], scale: int, smooth: bool, layout: Layout, dtype: torch.dtype, seed: int
+    size: tuple[int, int, int], scale: int, smooth: bool, layout: YuvLayout, dtype: torch.dtype, seed: int
 ) -> None:
     frames, height, width = size
     x = drawn((frames, 2 * height, 2 * width, 3), seed)
@@ -56,13 +56,13 @@ def test_planes_lie_as_the_layout_says() -> None:
     frame = torch.zeros(1, 3, 2, 4, dtype=torch.uint8)
     frame[:, 0, :, :2], frame[:, 2, :, 2:] = 255, 255
     luma = [63, 63, 32, 32] * 2
-    assert frames_to_yuv(frame, Layout.I420).tolist() == [[*luma, 102, 240, 240, 118]]
-    assert frames_to_yuv(frame, Layout.NV12).tolist() == [[*luma, 102, 240, 240, 118]]
+    assert frames_to_yuv(frame, YuvLayout.I420).tolist() == [[*luma, 102, 240, 240, 118]]
+    assert frames_to_yuv(frame, YuvLayout.NV12).tolist() == [[*luma, 102, 240, 240, 118]]
     tall = frame.transpose(2, 3)
-    assert frames_to_yuv(tall, Layout.I420)[0, 8:].tolist() == [102, 240, 240, 118]
+    assert frames_to_yuv(tall, YuvLayout.I420)[0, 8:].tolist() == [102, 240, 240, 118]
     wide = frame.repeat_interleave(2, 3)
-    assert frames_to_yuv(wide, Layout.I420)[0, 16:].tolist() == [102, 102, 240, 240, 240, 240, 118, 118]
-    assert frames_to_yuv(wide, Layout.NV12)[0, 16:].tolist() == [102, 240, 102, 240, 240, 118, 240, 118]
+    assert frames_to_yuv(wide, YuvLayout.I420)[0, 16:].tolist() == [102, 102, 240, 240, 240, 240, 118, 118]
+    assert frames_to_yuv(wide, YuvLayout.NV12)[0, 16:].tolist() == [102, 240, 102, 240, 240, 118, 240, 118]
 
 
 def test_values_beyond_the_range_are_clamped() -> None:

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from worldroom.kernels.door import BadInput
+from worldroom.kernels.backend import Backend
+from worldroom.kernels.checks import BadInput
 from worldroom.kernels.invariant_matmul import invariant_linear, invariant_matmul
 from worldroom.kernels.invariant_reduce import Reduction, invariant_reduce
-from worldroom.kernels.launch import Backend
 from worldroom.tests.kernel_checks import DTYPES, agree, drawn, poisoned
 
 ROWS = (1, 2, 3, 5, 8, 16)

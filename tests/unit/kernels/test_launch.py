@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from worldroom.kernels import launch, norm_modulate
-from worldroom.kernels.door import BadInput
-from worldroom.kernels.launch import Backend, Choice, choice, runs_triton
+from worldroom.kernels import backend, norm_modulate
+from worldroom.kernels.backend import Backend, Choice, choice, runs_triton
+from worldroom.kernels.checks import BadInput
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -20,7 +20,7 @@ def test_a_gpu_gets_triton_unless_something_refuses() -> None:
 
 
 def test_without_triton_torch_runs_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "triton", None)
+    monkeypatch.setattr(backend, "triton", None)
     assert choice(GPU, []) == Choice(Backend.TORCH, "triton is not installed")
     with pytest.raises(BadInput, match="triton cannot run on cuda"):
         runs_triton(Backend.TRITON, choice(GPU, []), GPU)
@@ -29,7 +29,7 @@ def test_without_triton_torch_runs_and_says_so(monkeypatch: pytest.MonkeyPatch) 
 def test_triton_on_a_cpu_needs_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     x, m = torch.ones(1, 2, 4), torch.zeros(1, 1, 4)
     assert norm_modulate.norm_modulate(x, m, m, backend=Backend.TRITON).tolist() == [[[0.0] * 4] * 2]
-    monkeypatch.setattr(launch, "INTERPRETED", False)
+    monkeypatch.setattr(backend, "INTERPRETED", False)
     with pytest.raises(BadInput, match="TRITON_INTERPRET=1"):
         norm_modulate.norm_modulate(x, m, m, backend=Backend.TRITON)
 

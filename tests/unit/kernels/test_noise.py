@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from worldroom.kernels import noise
-from worldroom.kernels.launch import Backend
+from worldroom.kernels.backend import Backend
 from worldroom.kernels.philox import NoiseKey, gaussian, integers, words
 from worldroom.models.drive.innovations import uniforms
 from worldroom.tests.kernel_checks import poisoned

@@ -6,8 +6,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worldroom.kernels.door import BadInput
-from worldroom.kernels.launch import Backend
+from worldroom.kernels.backend import Backend
+from worldroom.kernels.checks import BadInput
 from worldroom.kernels.norm_modulate import Norm, choose, gate_norm_modulate, gate_residual, norm_modulate
 from worldroom.tests.kernel_checks import DTYPES, agree, drawn, poisoned
 

@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor
-from worldroom.kernels.parts import TOGETHER, alike, by_parts
+from worldroom.kernels.row_grouping import TOGETHER, alike, by_parts
 
 X = torch.arange(2.0 * TOGETHER)
 """Eight parts, two long."""

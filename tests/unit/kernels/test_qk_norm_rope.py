@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from worldroom.kernels.door import BadInput
-from worldroom.kernels.launch import Backend
+from worldroom.kernels.backend import Backend
+from worldroom.kernels.checks import BadInput
 from worldroom.kernels.qk_norm_rope import Norms, Staged, qk_norm_rope
 from worldroom.tests.kernel_checks import DTYPES, agree, drawn, poisoned
 

@@ -10,15 +10,15 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
-from worldroom.kernels.chunk_attention import Past, chunk_attention
+from worldroom.kernels.backend import Backend
+from worldroom.kernels.chunk_attention import AttendedPast, chunk_attention
 from worldroom.kernels.invariant_matmul import invariant_matmul
 from worldroom.kernels.invariant_reduce import Reduction, invariant_reduce
-from worldroom.kernels.launch import Backend
 from worldroom.kernels.noise import gaussian
 from worldroom.kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, norm_modulate
 from worldroom.kernels.philox import NoiseKey
 from worldroom.kernels.qk_norm_rope import Norms, Staged, qk_norm_rope
-from worldroom.kernels.sampler_step import Step, sampler_step
+from worldroom.kernels.sampler_step import SamplerMove, sampler_step
 from worldroom.tests.kernel_checks import drawn
 
 Made = Callable[[slice], Tensor]
@@ -85,7 +85,7 @@ def attention(tokens: int, dtype: torch.dtype, backend: Backend) -> Made:
     lengths = torch.tensor([[(5, 5, 3)[j] * (j < row % 4) for j in range(3)] for row in range(ROWS)], dtype=torch.int32)
     entries = (torch.arange(3 * ROWS, dtype=torch.int32).reshape(ROWS, 3) % 7).where(lengths > 0, -1).to(torch.int32)
     return lambda rows: chunk_attention(
-        q[rows], Past(slab, entries[rows], lengths[rows]), (k[rows], v[rows]), backend=backend
+        q[rows], AttendedPast(slab, entries[rows], lengths[rows]), (k[rows], v[rows]), backend=backend
     )
 
 
@@ -105,7 +105,9 @@ def reduction(tokens: int, dtype: torch.dtype, backend: Backend) -> Made:
 
 def sampler(tokens: int, dtype: torch.dtype, backend: Backend) -> Made:
     x, v = tokens_of(tokens, FP32, 0), tokens_of(tokens, FP32, 1)
-    steps = [Step(1 - row / 20, 0.5 - row / 40, NoiseKey(row, 0, 7, 1) if row % 3 else None) for row in range(ROWS)]
+    steps = [
+        SamplerMove(1 - row / 20, 0.5 - row / 40, NoiseKey(row, 0, 7, 1) if row % 3 else None) for row in range(ROWS)
+    ]
     return lambda rows: sampler_step(x[rows], v[rows], steps[rows], backend=backend)
 
 

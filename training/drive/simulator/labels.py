@@ -7,16 +7,7 @@ from numpy.typing import NDArray
 
 from .palette import HORIZON
 from .render import NEAREST
-from .road import (
-    DEPTH_R,
-    FOCAL,
-    HALF_ROAD,
-    METRE_DISPLACEMENT,
-    OBJECT_ENTRY,
-    ROW_DISPLACEMENT,
-    WIDTH,
-    road_centre,
-)
+from .road import DEPTH_R, FOCAL, HALF_ROAD, METRE_DISPLACEMENT, OBJECT_ENTRY, ROW_DISPLACEMENT, WIDTH, road_centre
 from .world import World
 
 Array = NDArray[np.float32]

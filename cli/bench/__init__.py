@@ -1,0 +1,1 @@
+"""Measurements anyone can run: one file a measurement, and the command that lists them."""

@@ -1,0 +1,102 @@
+"""`worldroom bench`: measure a server of our own on this machine, as ratios side by side in one run."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from ..errors import did_you_mean, fail
+from ..output import JsonFlag, print_object, report_table
+from . import capacity, kernels, link, model, overhead, recovery, sharing, skip, steer, worlds
+
+app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
+
+app.command("model")(model.bench_model)
+app.command("capacity")(capacity.bench_capacity)
+app.command("kernels")(kernels.bench_kernels)
+app.command("link")(link.bench_link)
+app.command("overhead")(overhead.bench_overhead)
+app.command("recovery")(recovery.bench_recovery)
+app.command("sharing")(sharing.bench_sharing)
+app.command("skip")(skip.bench_skip)
+app.command("steer")(steer.bench_steer)
+app.command("worlds")(worlds.bench_worlds)
+
+
+@app.callback(invoke_without_command=True)
+def bench(
+    context: typer.Context,
+    row: Annotated[
+        list[str] | None, typer.Option(help="Only these rows: latency, fanout, join, drive; memory.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=2, help="Measuring time of each cell.")] = 8.0,
+    seed: Annotated[int, typer.Option(help="Seed of the clients' phases.")] = 0,
+    card: Annotated[str, typer.Option(help="Row memory: the world to measure.")] = "toy",
+    as_json: JsonFlag = False,
+) -> None:
+    """All rows but memory, in under five minutes. Starts its own server on a free loopback port and stops it again."""
+    if context.invoked_subcommand is not None:
+        return
+    from ...clients.bench import run
+
+    rows = (*run.ROWS, *run.LONG_ROWS)
+    unknown = [name for name in row or () if name not in rows]
+    if unknown:
+        raise fail(f"no row '{unknown[0]}'{did_you_mean(unknown[0], rows)}; rows: {', '.join(rows)}")
+    try:
+        report = asyncio.run(run.run_bench(tuple(row or run.ROWS), seconds=seconds, seed=seed, card=card))
+    except run.BenchFailed as error:
+        raise fail(str(error)) from None
+    if as_json:
+        print_object(report)
+    else:
+        Console().print(run.table(report))
+
+
+@app.command("falsifier")
+def falsifier(
+    trace: Annotated[
+        list[Path] | None, typer.Option(help="Duty cycles of your own; may be repeated. Default: the package's.")
+    ] = None,
+    traces: Annotated[int, typer.Option(min=1, max=64, help="The package's trace and so many of its kind.")] = 12,
+    max_rows: Annotated[int, typer.Option(min=1, max=16, help="Rows of one batch.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of draws between equals.")] = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Step-level scheduling against whole chunks, first come first served, on several traces in virtual time."""
+    from ...engine.duel.duty import load
+    from ...engine.duel.make_duty_cycle import published
+    from ...engine.duel.verdict import falsify, table
+
+    try:
+        duties = [load(path) for path in trace] if trace else published(traces)
+    except (OSError, msgspec.DecodeError) as error:
+        raise fail(f"cannot read a duty cycle: {error}") from None
+    report = falsify(duties, max_rows, seed)
+    if as_json:
+        print_object(report)
+    else:
+        Console().print(table(report))
+
+
+@app.command("browser")
+def browser(
+    card: Annotated[str, typer.Option(help="The world to measure.")] = "drive",
+    seconds: Annotated[float, typer.Option(min=5, help="Measuring time.")] = 20.0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Motion-to-photon and frame intervals in headless Chromium on loopback."""
+    from ...clients.bench.browser import BrowserMissing, run_browser
+    from ...clients.bench.server import ServerFailed
+
+    try:
+        report = run_browser(card=card, seconds=seconds)
+    except (BrowserMissing, ServerFailed) as error:
+        raise fail(str(error)) from None
+    if as_json:
+        print_object(report)
+    else:
+        report_table(f"{card} in headless Chromium", report)

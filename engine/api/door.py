@@ -1,0 +1,305 @@
+"""The one door of the engine: messages in, events out. The only module of the engine that rtc and sessions see.
+
+Message-shaped on purpose: the same structs cross the worker's socket (`process/link.py`). Imports no tensor library.
+Times are seconds on the server's monotonic clock (`Clock.now`), durations are microseconds (`_us`).
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+from ...models.contract.card import Pixels
+from ...models.contract.conditions import Conditions
+from ...models.contract.first_frames import FirstFrames, FirstFramesSize
+from .info import BatchRan, Capacity, SessionInfo
+from .message import LatencyClass, Message
+
+# ---- commands: into the engine -------------------------------------------------------------------------------------
+
+
+class Open(Message, frozen=True):
+    """Reserve everything a session needs. `steps` None = the recipe's default, or fewer where only those fit.
+
+    `line`: who waits, when everything is taken. The same name keeps its place from one attempt to the next, and an
+    attempt with a place is answered when that moves, or after a few seconds. '' = never wait. `raw`: its frames lie in
+    shared memory too, for a second.
+    """
+
+    session: str
+    card: str
+    seed: int
+    latency_class: LatencyClass = LatencyClass.INTERACTIVE
+    branch: int = 0
+    steps: int | None = None
+    line: str = ""
+    raw: bool = False
+
+
+class Close(Message, frozen=True):
+    """Cancel what runs, free the slot, drop the playout clock. Unknown sessions are ignored."""
+
+    session: str
+
+
+class EncodePrompt(Message, frozen=True):
+    """Run the prompt_encode step; answered by `PromptEncoded` or `Fault`."""
+
+    session: str
+    version: int
+    text: str
+
+
+class Begin(Message, frozen=True):
+    """The answer to `ChunkDue`: conditions sampled as late as possible.
+
+    One that is no answer to the chunk that is due (stale, of an older epoch, after `Pause`) comes back as
+    `ChunkCancelled`.
+    """
+
+    session: str
+    chunk: int
+    conditions: Conditions
+
+
+class Supersede(Message, frozen=True):
+    """The world was redirected: cancel running work of epochs before `epoch` at its next step boundary.
+    `restart` also forgets the world (carry and committed cache) and goes on with `seed`, and from `opening`."""
+
+    session: str
+    epoch: int
+    restart: bool = False
+    seed: int = 0
+    opening: FirstFrames | None = None
+
+
+class Pause(Message, frozen=True):
+    """Finish the chunk in flight, then ask for no more."""
+
+    session: str
+
+
+class Resume(Message, frozen=True):
+    """Go on at the normal pace from now: the playout clock is laid anew, no time is caught up."""
+
+    session: str
+
+
+class RequestKey(Message, frozen=True):
+    """A viewer needs a key frame. Coalesced: at most one per 300 ms; `joined` bypasses that once."""
+
+    session: str
+    joined: bool = False
+
+
+class SetBitrate(Message, frozen=True):
+    session: str
+    kbps: int
+
+
+Command = Close | EncodePrompt | Begin | Supersede | Pause | Resume | RequestKey | SetBitrate
+
+
+# ---- events: out of the engine -------------------------------------------------------------------------------------
+
+
+class ControlInfo(Message, frozen=True):
+    name: str
+    keys: tuple[str, ...]
+
+
+class CardInfo(Message, frozen=True):
+    """A card as the edge may know it. width and height are what viewers see (already scaled).
+    `opening`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers.
+    `absorbed_us`: a chunk is late when it is later than this, because then the playout clock moves.
+    """
+
+    name: str
+    version: str
+    title: str
+    width: int
+    height: int
+    fps: int
+    frames_per_chunk: int
+    controls: tuple[ControlInfo, ...]
+    suggestions: tuple[str, ...]
+    price_us: int
+    bytes_per_session: int
+    absorbed_us: int
+    opening: FirstFramesSize | None = None
+    recache: bool = False
+
+
+class Opened(Message, frozen=True):
+    """Reserved. For replay: `weights` is a digest of the weight files; `steps`, `precision` and `mode` (what else is
+    not as usual: inexact, compiled, ..) are as run.
+    """
+
+    session: str
+    card: CardInfo
+    weights: str = ""
+    steps: int = 0
+    precision: str = ""
+    mode: str = ""
+
+
+class RefusalReason(StrEnum):
+    UNKNOWN_CARD = "unknown_card"
+    RECIPE = "recipe"
+    NO_SLOT = "no_slot"
+    NO_COMPUTE = "no_compute"
+    NO_MEMORY = "no_memory"
+    CONFLICT = "conflict"
+    NOT_READY = "not_ready"
+    ROOM_FULL = "room_full"
+    ROOM_NAME = "room_name"
+
+
+class Unit(StrEnum):
+    PLACES = "places"
+    BYTES = "bytes"
+    SHARE = "share"
+
+
+class Shortage(Message, frozen=True):
+    """Why something does not fit: `needed` beside `used` of `limit`. A share is of one device, 0..1."""
+
+    needed: float
+    used: float
+    limit: float
+    unit: Unit
+
+
+class Refused(Message, frozen=True):
+    """Nothing was reserved. `detail` says for a person what `figures` say; `retry_after_s` is honoured by clients.
+
+    `queue_place`: from 1 in front, 0 = not in line.
+    """
+
+    session: str
+    reason: RefusalReason
+    detail: str
+    queue_place: int
+    retry_after_s: float
+    figures: Shortage | None = None
+
+
+class PromptEncoded(Message, frozen=True):
+    session: str
+    version: int
+    key: str
+
+
+class ChunkDue(Message, frozen=True):
+    """Answer with `Begin` now: work must start at once to be shown at `deadline`."""
+
+    session: str
+    chunk: int
+    deadline: float
+
+
+class Timings(Message, frozen=True):
+    """Where one chunk's time went. wait: begin to first step; step: all denoise/commit passes; the rest as named.
+
+    encode is a frame's own, so it is 0 in `ChunkDone`.
+    """
+
+    wait_us: int
+    step_us: int
+    decode_us: int
+    encode_us: int
+
+
+class ChunkDone(Message, frozen=True):
+    """Committed. `digest` identifies its latents for replay ('': its pictures were lost, and with them what tells it);
+    `late_us`: by how much its first frame comes late.
+    """
+
+    session: str
+    chunk: int
+    epoch: int
+    digest: str
+    late_us: int
+    timings: Timings
+
+
+class ChunkCancelled(Message, frozen=True):
+    session: str
+    chunk: int
+    epoch: int
+
+
+class RawPlace(Message, frozen=True):
+    """Where `raw.RawReader` finds frames: a ring of `slots`, in each one of shape `each`; height and width in RGB."""
+
+    ring: str
+    slots: int
+    each: tuple[int, ...]
+    pixels: Pixels
+    height: int
+    width: int
+
+
+class Frame(Message, frozen=True):
+    """One encoded frame, handed out at its playout time.
+
+    `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264; `begun` when its chunk's conditions were sampled.
+    """
+
+    session: str
+    frame: int
+    chunk: int
+    epoch: int
+    pts: int
+    key: bool
+    data: bytes
+    input_seq: int
+    prompt_version: int
+    controls: tuple[float, ...]
+    begun: float
+    timings: Timings
+    raw: RawPlace | None = None
+
+
+class Fault(Message, frozen=True):
+    """A session's work failed; the session goes on from its last commit. `fatal`: not by itself, `Resume` tries again.
+
+    `prompt_version` > 0: the prompt that could not be encoded.
+    """
+
+    session: str
+    code: str
+    detail: str
+    fatal: bool
+    prompt_version: int = 0
+
+
+Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Fault
+
+
+class EngineClient(Protocol):
+    """What the engine's user holds. All calls and all events happen on the caller's event loop."""
+
+    async def open(self, command: Open, events: Callable[[Event], None]) -> Opened | Refused: ...
+
+    def post(self, command: Command) -> None:
+        """Never blocks. Commands of one session keep their order."""
+        ...
+
+    def cards(self) -> tuple[CardInfo, ...]: ...
+
+    def capacity(self) -> tuple[Capacity, ...]:
+        """One entry per loaded card."""
+        ...
+
+    def sessions(self) -> tuple[SessionInfo, ...]: ...
+
+    def steps(self) -> tuple[BatchRan, ...]:
+        """The last steps of the device, oldest first; bounded."""
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """True once every step kind is warm and priced."""
+        ...
+
+    async def close(self) -> None: ...

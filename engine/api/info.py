@@ -1,0 +1,68 @@
+"""What can be seen of an engine at its door: capacity, sessions, steps. Asked for, never sent by itself."""
+
+from .message import LatencyClass, Message
+
+
+class Capacity(Message, frozen=True):
+    """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1.
+
+    `sessions`: all that were let in, `asleep` of them without a slot. `waiting`: who stands in the device's line.
+    `degraded`: sessions that were let in with fewer steps than the default.
+    `inspections`: rounds through all pools that found them sound. `feature*`: prompt embeddings kept, of all cards.
+    """
+
+    card: str
+    device: str
+    sessions: int
+    sessions_max: int
+    share_used: float
+    share_max: float
+    price_us: int
+    bytes_per_session: int
+    pool_bytes: int
+    pool_bytes_used: int
+    queue_depth: int
+    chunks_done: int
+    chunks_late: int
+    chunks_cancelled: int
+    frames_dropped: int
+    frames_superseded: int = 0
+    faults: int = 0
+    waiting: int = 0
+    degraded: int = 0
+    inspections: int = 0
+    feature_bytes_used: int = 0
+    features_evicted: int = 0
+    asleep: int = 0
+
+
+class BatchRan(Message, frozen=True):
+    """One batch that ran on a device: who was in it, when the first of them queued, what it was priced at."""
+
+    device: str
+    card: str
+    kind: str
+    sessions: tuple[str, ...]
+    queued: float
+    started: float
+    seconds: float
+    price: float
+
+
+class SessionInfo(Message, frozen=True):
+    """One session as it stands. price and measured: device time of a chunk, predicted and of the last one.
+
+    `late`: chunks that were later than the playout clock absorbs; `late_us`: how late the last one was.
+    """
+
+    session: str
+    card: str
+    latency_class: LatencyClass
+    phase: str
+    frames: int
+    chunks: int
+    late: int
+    late_us: int
+    price_us: int
+    measured_us: int
+    wait_us: int

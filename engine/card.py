@@ -1,0 +1,145 @@
+"""One card as the engine serves it: its slots, the step sequence of its chunks, what that costs, and its counters."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..models.contract.cache import CacheSpec
+from ..models.contract.fingerprint import CacheKey, fingerprint_of
+from ..models.contract.loaded import LoadedCard
+from ..models.contract.loop import StepKind, WorkPlan
+from ..models.contract.placement import Placement
+from .api import CardInfo, ControlInfo, FirstFramesSize
+from .caches.pools import SlabPool, SlotWrites, content_of, digest_of
+from .drive import NoCache, Writes
+from .output.playout import ABSORBED, Allowance, Lead
+from .scheduling.costs import Costs, Estimate, StepKey
+
+_NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
+
+
+@dataclass(slots=True)
+class CardCounters:
+    chunks_done: int = 0
+    chunks_late: int = 0
+    chunks_cancelled: int = 0
+    faults: int = 0
+    frames_dropped: int = 0
+    frames_superseded: int = 0
+    degraded: int = 0
+
+
+@dataclass(slots=True)
+class CardRuntime:
+    """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, `leads` the way
+    to the first packet, all by number of denoise steps: they predict the next chunk.
+    """
+
+    loaded: LoadedCard
+    pool: SlabPool
+    allowance: Allowance
+    profiles: dict[int, tuple[StepKey, ...]] = field(default_factory=dict)
+    chunks: dict[int, Estimate] = field(default_factory=dict)
+    encoding: Estimate = field(default_factory=Estimate)
+    counters: CardCounters = field(default_factory=CardCounters)
+    leads: defaultdict[int, Lead] = field(default_factory=lambda: defaultdict(Lead))
+
+    @classmethod
+    def with_slots(cls, loaded: LoadedCard, slots: int) -> "CardRuntime":
+        pool, frame = SlabPool(loaded.card.cache or _NO_CACHE, slots), loaded.card.frame
+        return cls(loaded, pool, Allowance(most=frame.per_chunk / frame.fps))
+
+    @property
+    def chunk_seconds(self) -> float:
+        return self.loaded.card.frame.per_chunk / self.loaded.card.frame.fps
+
+    @property
+    def absorbed_us(self) -> int:
+        """A chunk later than this is late: the playout clock moves."""
+        return round(1e6 * ABSORBED / self.loaded.card.frame.fps)
+
+    @property
+    def default_steps(self) -> int:
+        return self.loaded.choice.steps
+
+    def writes(self, slot: int) -> Writes:
+        return NoCache() if self.loaded.card.cache is None else SlotWrites(self.pool, slot)
+
+    def step_key(self, plan: WorkPlan[Any]) -> StepKey:
+        return StepKey(self.loaded.card.name, plan.kind, plan.shape, self.loaded.choice.precision)
+
+    def prompt_step(self) -> StepKey:
+        return StepKey(self.loaded.card.name, StepKind.PROMPT_ENCODE, (), self.loaded.choice.precision)
+
+    def cache_step(self) -> StepKey:
+        return StepKey(self.loaded.card.name, StepKind.CACHE_IO, (), self.loaded.choice.precision)
+
+    def prompt_key(self, text: str) -> str:
+        return digest_of(CacheKey(fingerprint_of(self.loaded), "prompt", content_of(text)))
+
+    def finished(self, steps: int, profile: Sequence[StepKey], seconds: float) -> None:
+        """Learn from a finished chunk: its steps and the device-seconds they took together."""
+        self.profiles[steps] = tuple(profile)
+        self.chunks.setdefault(steps, Estimate()).observe(seconds)
+
+    def chunk_price(self, steps: int) -> float:
+        """Conservative device-seconds of a whole chunk; 0 before the first one."""
+        return self.chunks[steps].conservative if steps in self.chunks else 0.0
+
+    def load(self, costs: Costs, steps: int) -> float:
+        """Conservative seconds that a chunk takes of the busier of the device's lanes."""
+        whole, beside = self.chunk_price(steps), self.beside(costs, steps)
+        return max(whole - beside, beside)
+
+    def beside(self, costs: Costs, steps: int) -> float:
+        """Seconds that a chunk takes beside the device, on average."""
+        where = self.loaded.card.program.where
+        return sum(costs.mean(key, 1) for key in self.profiles.get(steps, ()) if where(key.kind) is Placement.BESIDE)
+
+    def lead(self, steps: int, encode: float) -> float:
+        """Seconds from asking for a chunk's conditions to its first packet; `encode` counts until that was seen."""
+        return self.leads[steps].value(self.chunk_price(steps) + encode) + self.allowance.value
+
+    def remaining(self, costs: Costs, steps: int, done: int, current: StepKey) -> float:
+        """Seconds for `current`, conservatively, and for what follows it in its chunk, on average (`done` are over)."""
+        following = self.profiles.get(steps, ())[done + 1 :]
+        return costs.price(current, 1) + sum(costs.mean(key, 1) for key in following)
+
+    def then(self, steps: int, done: int, current: StepKey) -> StepKey | None:
+        """The step that should follow `current` on its thread, in the same chunk (`done` are over)."""
+        where = self.loaded.card.program.where
+        following = self.profiles.get(steps, ())[done + 1 :]
+        return next((key for key in following if where(key.kind) is where(current.kind)), None)
+
+    def info(self) -> CardInfo:
+        card, frame = self.loaded.card, self.loaded.card.frame
+        return CardInfo(
+            name=card.name,
+            version=card.version,
+            title=card.title,
+            width=frame.shown_width,
+            height=frame.shown_height,
+            fps=frame.fps,
+            frames_per_chunk=frame.per_chunk,
+            controls=tuple(ControlInfo(control.name, control.keys) for control in card.controls),
+            suggestions=card.suggestions,
+            price_us=round(self.chunk_price(self.default_steps) * 1e6),
+            bytes_per_session=self.pool.spec.bytes_per_session,
+            absorbed_us=self.absorbed_us,
+            opening=self._opening(),
+            recache=self._has(StepKind.RECACHE),
+        )
+
+    def portable(self, bytes_max: int) -> bool:
+        """Whether its worlds can be written down, and are not too large for it."""
+        return self.loaded.carry is not None and self.pool.spec.bytes_per_session <= bytes_max
+
+    def _opening(self) -> FirstFramesSize | None:
+        frame = self.loaded.card.frame
+        return (
+            FirstFramesSize(frame.width, frame.height, frame.frames(opens=True)) if self._has(StepKind.ENCODE) else None
+        )
+
+    def _has(self, kind: StepKind) -> bool:
+        return any(kind in loop.steps for loop in self.loaded.card.loops)

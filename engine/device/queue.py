@@ -1,0 +1,219 @@
+"""One queue in front of one thread of the device: tickets wait here, the scheduler picks, batches run, one at a time.
+
+    queue -> choose -> [ stands ready, can be taken back ] -> [ runs ] -> results go to their rows -> queue
+
+Between two batches every waiting chunk gets the chance to hand in its next step, so sessions interleave step by step.
+What stands ready begins without a hand-over; it is decided anew with everything that changes until it begins.
+"""
+
+import asyncio
+import contextlib
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...clock import Clock
+from ...models.contract.cache import CacheView
+from ...models.contract.loaded import LoadedCard
+from ..drive import CancelScope, Superseded
+from ..scheduling.costs import Costs
+from ..scheduling.scheduler import Rules, RunBatch, Ticket, choose
+from ..scheduling.staging import may_follow
+from .device import Batch, Device, Measured, Revoke, RowFault
+from .observers import BatchRecord, Observer
+
+PATIENCE = 0.6
+PATIENCE_PRICES = 10
+"""A batch that runs longer than both, in seconds and in its own price, is not slow: it hangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedStep:
+    """What a ticket stands for."""
+
+    loaded: LoadedCard
+    row: Any
+    view: CacheView | None
+    scope: CancelScope
+
+
+@dataclass(frozen=True, slots=True)
+class StepRun:
+    """One row's result, when its batch started and what the whole batch took; `behind`: seconds for which batches of
+    others stood before it.
+    """
+
+    result: Any
+    started: float
+    seconds: float
+    behind: float
+
+
+@dataclass(slots=True)
+class _Waiting:
+    ticket: Ticket
+    job: QueuedStep
+    worked: float
+    """What the lane had worked when this came, in seconds."""
+    answer: "asyncio.Future[StepRun]"
+
+
+@dataclass(slots=True)
+class _InFlight:
+    """A batch that was handed to the device; `since`: when it was, or when the one before it ended."""
+
+    batch: tuple[_Waiting, ...]
+    work: Batch
+    price: float
+    since: float
+    revoke: Revoke = lambda: False
+
+    @property
+    def tickets(self) -> tuple[Ticket, ...]:
+        return tuple(waiting.ticket for waiting in self.batch)
+
+
+class DeviceQueue:
+    """`reserved` tells when the next interactive chunk will need this thread (infinity: not known)."""
+
+    def __init__(
+        self,
+        device: Device,
+        costs: Costs,
+        clock: Clock,
+        rules: Rules,
+        reserved: Callable[[], float],
+        observers: Sequence[Observer],
+    ) -> None:
+        self._device, self._costs, self._clock, self._rules = device, costs, clock, rules
+        self._reserved, self._observers = reserved, observers
+        self._queue: dict[int, _Waiting] = {}
+        self._flights: deque[_InFlight] = deque()
+        self._worked = 0.0
+        self._changed = asyncio.Event()
+
+    @property
+    def busy(self) -> tuple[float, float]:
+        """Seconds it has worked on its batch, and beyond how many it hangs."""
+        if not self._flights:
+            return 0.0, 0.0
+        flight = self._flights[0]
+        return max(0.0, self._clock.now() - flight.since), max(PATIENCE, PATIENCE_PRICES * flight.price)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing runs and nothing waits."""
+        return not self._queue and not self._flights
+
+    @property
+    def depth(self) -> int:
+        return len(self._queue) + sum(len(flight.batch) for flight in self._staged)
+
+    async def submit(self, ticket: Ticket, job: QueuedStep) -> StepRun:
+        """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
+        waiting = _Waiting(ticket, job, self._worked + self.busy[0], asyncio.get_running_loop().create_future())
+        self._queue[ticket.number] = waiting
+        self._changed.set()
+        return await waiting.answer
+
+    def withdraw(self) -> None:
+        """Take back the steps of cancelled scopes that have not started: they are at a boundary."""
+        if any(waiting.job.scope.cancelled for flight in self._staged for waiting in flight.batch):
+            self._unstage()
+        for number in [n for n, waiting in self._queue.items() if waiting.job.scope.cancelled]:
+            answer = self._queue.pop(number).answer
+            if not answer.done():
+                answer.set_exception(Superseded())
+        self._changed.set()
+
+    def nudge(self) -> None:
+        """Something that decisions depend on has changed."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Serve the queue until cancelled."""
+        while True:
+            self._changed.clear()
+            await self._sleep(self._decide())
+
+    @property
+    def _staged(self) -> list[_InFlight]:
+        return [*self._flights][1:]
+
+    def _decide(self) -> float:
+        """Hand over what should run next, if it may be; seconds after which to look again though nothing changes."""
+        now = self._clock.now()
+        free = now if not self._flights else max(now, self._flights[0].since + self._flights[0].price)
+        tickets = [waiting.ticket for waiting in self._queue.values()]
+        tickets += [ticket for flight in self._staged for ticket in flight.tickets]
+        match choose(tickets, free, self._costs, self._reserved(), self._rules):
+            case RunBatch(chosen):
+                if self._hand_over(chosen) and len(self._flights) == 1 and self._queue:
+                    return 0.0  # something else may stand ready behind it
+                return free - now if free > now else math.inf
+            case wait:
+                self._unstage()
+                return wait.until - now
+
+    def _hand_over(self, chosen: tuple[Ticket, ...]) -> bool:
+        """To the device, or behind the batch that runs: unless it stands there already, or waiting is better."""
+        if any(flight.tickets == chosen for flight in self._staged) or not self._unstage():
+            return False
+        if self._flights and not may_follow(chosen, self._flights[0].tickets, self._costs, self._rules):
+            return False
+        batch = tuple(self._queue.pop(ticket.number) for ticket in chosen)
+        first = batch[0]
+        rows, views = tuple(waiting.job.row for waiting in batch), tuple(waiting.job.view for waiting in batch)
+        work = Batch(first.job.loaded, first.ticket.key.kind, rows, views)
+        price = self._costs.price_or(first.ticket.key, len(batch), math.inf)
+        flight = _InFlight(batch, work, price, self._clock.now())
+        self._flights.append(flight)
+        flight.revoke = self._device.start(work, self._landed)
+        return True
+
+    def _unstage(self) -> bool:
+        """Take back what stands ready; False when the device has begun it in this moment."""
+        while self._staged:
+            if not self._flights[-1].revoke():
+                return False
+            self._queue.update((waiting.ticket.number, waiting) for waiting in self._flights.pop().batch)
+        return True
+
+    def _landed(self, outcome: Measured | Exception) -> None:
+        """A batch has ended: its rows hear of it and may hand in their next steps before the next decision."""
+        flight = self._flights.popleft()
+        before = self._worked
+        self._worked += outcome.seconds if isinstance(outcome, Measured) else self._clock.now() - flight.since
+        if self._flights:
+            self._flights[0].since = self._clock.now()
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+            self._answer(flight, outcome, before)
+        except Exception as problem:
+            for waiting in flight.batch:
+                if not waiting.answer.done():
+                    waiting.answer.set_exception(problem)
+        asyncio.get_running_loop().call_soon(self._changed.set)
+
+    def _answer(self, flight: _InFlight, done: Measured, worked: float) -> None:
+        """`worked`: what the lane had when this batch began."""
+        tickets, results = flight.tickets, done.results
+        seen = BatchRecord(tickets[0].key, tickets, results, done.started, done.seconds, flight.work.where)
+        for observer in self._observers:
+            observer.see(seen)
+        for waiting, result in zip(flight.batch, results, strict=True):
+            if waiting.answer.done():
+                continue
+            if isinstance(result, RowFault):
+                waiting.answer.set_exception(result.problem)
+            else:
+                behind = max(0.0, worked - waiting.worked)
+                waiting.answer.set_result(StepRun(result, done.started, done.seconds, behind))
+
+    async def _sleep(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if seconds == math.inf else max(0.0, seconds)):
+                await self._changed.wait()

@@ -1,0 +1,64 @@
+"""What an engine does beside serving: it inspects its pools and keeps its prices on disk. Off the hot path."""
+
+import asyncio
+
+from . import cost_store
+from .caches.integrity import IntegrityCheck
+from .card import CardRuntime
+from .services import Services
+
+INSPECT_EVERY = 0.23
+INSPECT_LATEST = 2.0
+INSPECT_BUDGET = 0.0005
+KEEP_EVERY = 30.0
+
+
+class Maintenance:
+    """`start` once the cards are priced; `close` writes down what was learned since."""
+
+    def __init__(self, served: dict[str, CardRuntime], shared: Services, device: str) -> None:
+        self._served, self._shared = served, shared
+        kept = {} if shared.prices is None else served
+        self._subjects = {card: cost_store.subject(one, device) for card, one in kept.items()}
+        self._written: dict[str, cost_store.PriceSheet] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.inspection = IntegrityCheck((shared.features, *(one.pool for one in served.values())))
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(self._inspect()))
+        if self._shared.prices is not None:
+            self._tasks.append(loop.create_task(self._keep()))
+
+    async def close(self) -> None:
+        if self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
+            await self._write()
+
+    async def _inspect(self) -> None:
+        """Every so often, when nothing waits for the device; where that never happens, at the latest after a while."""
+        clock, dispatcher = self._shared.clock, self._shared.dispatcher
+        latest = clock.now() + INSPECT_LATEST
+        while True:
+            await asyncio.sleep(INSPECT_EVERY)
+            if dispatcher.idle or clock.now() >= latest:
+                self.inspection.go_on(clock.now, INSPECT_BUDGET)
+                latest = clock.now() + INSPECT_LATEST
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(KEEP_EVERY)
+            await self._write()
+
+    async def _write(self) -> None:
+        """Cards whose prices have moved; the sheet is taken on the loop and written on a thread."""
+        loop, folder = asyncio.get_running_loop(), self._shared.prices
+        if folder is None:
+            return
+        for card, served in self._served.items():
+            sheet = cost_store.sheet_of(served, self._shared.costs, self._subjects[card])
+            if sheet != self._written.get(card):
+                await loop.run_in_executor(self._shared.encoders, folder.write, card, sheet)
+                self._written[card] = sheet

@@ -1,0 +1,242 @@
+"""A session's way from raw frames to `Frame` events: each is encoded shortly before its playout time and leaves at it.
+
+    chunk -> [raw frames, bounded] -> encoder thread -> wait for the playout time -> event
+
+Frames keep their order. When the encoder falls behind, the oldest raw frame is dropped, never an encoded one; after the
+world was redirected, frames of an older epoch are dropped wherever they are, and the next one is a key frame.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ...clock import Clock
+from ...models.contract.card import FrameSpec
+from ..api import Frame, Timings
+from ..scheduling.costs import Estimate
+from .encode import EncodedFrame, H264Encoder, KeyGate
+from .playout import TICKS, Playout
+from .raw import RawRing
+
+DUE_MAX = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RawFrame:
+    """One raw frame, as the card makes them, and everything its event will say; `at` is its playout time.
+
+    `took`: of a chunk's first frame, seconds from asking for the chunk's conditions, others' steps left out.
+    """
+
+    picture: npt.NDArray[np.uint8]
+    at: float
+    chunk: int
+    epoch: int
+    input_seq: int
+    prompt_version: int
+    controls: tuple[float, ...]
+    begun: float
+    timings: Timings
+    took: float | None = None
+
+
+class FramePublisher:
+    """See the module docstring. `encoding` learns what one frame costs from hand-over to packet, `made` gets what a
+    chunk took until its first packet. `ring` takes the frames as they are shown, where somebody wants them raw.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        frame: FrameSpec,
+        ring: RawRing | None,
+        clock: Clock,
+        playout: Playout,
+        threads: Executor,
+        encoding: Estimate,
+        made: Callable[[float], None],
+        emit: Callable[[Frame], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._session, self._ring, self._clock, self._playout = session, ring, clock, playout
+        self._threads, self._encoding, self._made = threads, encoding, made
+        self._emit, self._failed = emit, failed
+        self._interval = 1.0 / frame.fps
+        self._raw_max = 2 * frame.per_chunk + DUE_MAX
+        self._raw: deque[RawFrame] = deque()
+        self._changed = asyncio.Event()
+        self._gate = KeyGate()
+        self._epoch = 0
+        self._last: RawFrame | None = None
+        self._last_at = clock.now()
+        self._last_pts = -1
+        self._frames = 0
+        self._encoder: H264Encoder | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self.dropped = 0
+        self.superseded = 0
+
+    @property
+    def lead(self) -> float:
+        """Seconds before its playout time at which a frame must go to the encoder."""
+        return self._encoding.conservative
+
+    @property
+    def usual(self) -> float:
+        """Seconds from the encoder to the packet, on average."""
+        return self._encoding.mean
+
+    @property
+    def _early(self) -> float:
+        """Seconds before its playout time from which a frame may go to the encoder: it is the next one to be shown."""
+        return max(self._interval, self.lead)
+
+    @property
+    def last_shown(self) -> float:
+        return self._last_at
+
+    async def open(self, encoder: Callable[[], H264Encoder]) -> None:
+        loop = asyncio.get_running_loop()
+        made = await loop.run_in_executor(self._threads, encoder)
+        if self._closed:
+            return
+        self._encoder = made
+        self._task = loop.create_task(self._run(made))
+        self._task.add_done_callback(self._ended)
+
+    def push(self, shots: list[RawFrame]) -> None:
+        self._raw.extend(shots)
+        while len(self._raw) > self._raw_max:
+            self._drop()
+        self._changed.set()
+
+    def skip(self, frames: int) -> None:
+        """So many were made of a world that was redirected meanwhile."""
+        self.superseded += frames
+
+    def drop_before(self, epoch: int) -> bool:
+        """Frames of older epochs are never shown again; True when some were waiting."""
+        self._epoch = max(self._epoch, epoch)
+        kept = [shot for shot in self._raw if shot.epoch >= self._epoch]
+        dropped = len(self._raw) - len(kept)
+        self.superseded += dropped
+        self._raw = deque(kept)
+        return dropped > 0
+
+    def go_on(
+        self, frame: int, pts: int, at: float, picture: npt.NDArray[np.uint8] | None, chunk: int, epoch: int
+    ) -> None:
+        """Continue a show that began elsewhere: its next frame is `frame`, and its last one had `pts`, shown at `at`.
+
+        `picture`: what stands on the screens, for who joins.
+        """
+        if frame > self._frames:
+            self._frames, self._last_pts, self._last_at = frame, pts, at
+            self._playout.origin = at - pts / TICKS
+        if picture is not None and self._last is None:
+            still = Timings(wait_us=0, step_us=0, decode_us=0, encode_us=0)
+            self._last = RawFrame(picture, at, chunk, epoch, 0, 0, (), at, still)
+
+    def request_key(self, joined: bool) -> None:
+        self._gate.request(joined, self._clock.now())
+        self._changed.set()
+
+    def set_bitrate(self, kbps: int) -> None:
+        if self._encoder is not None:
+            self._encoder.set_bitrate(kbps)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._encoder = None
+        self._raw.clear()
+        if self._ring is not None:
+            self._ring.close()
+
+    async def _run(self, encoder: H264Encoder) -> None:
+        while True:
+            shot = await self._take()
+            self._last_pts = max(self._playout.pts(shot.at), self._last_pts + 1)
+            encoded, seconds = await self._encode(encoder, shot)
+            await asyncio.sleep(max(0.0, shot.at - self._clock.now()))
+            if shot.epoch < self._epoch:
+                self.superseded += 1
+                self._gate.broken()
+            else:
+                self._show(shot, encoded, seconds)
+
+    async def _take(self) -> RawFrame:
+        """The next frame once it is time to encode it; the last one again when a key frame is wanted in a still."""
+        while True:
+            self._changed.clear()
+            now = self._clock.now()
+            for _ in range(sum(1 for shot in self._raw if shot.at - self.lead <= now) - DUE_MAX):
+                self._drop()
+            if self._raw and self._raw[0].at - self._early <= now:
+                return self._raw.popleft()
+            if self._raw:
+                await self._sleep(self._raw[0].at - self._early - now)
+            elif self._last is not None and self._gate.wanted and self._last.epoch >= self._epoch:
+                if now - self._last_at > 2 * self._interval and self._gate.opens(now):
+                    return replace(self._last, at=now, took=None)
+                await self._sleep(self._interval)
+            else:
+                await self._changed.wait()
+
+    async def _encode(self, encoder: H264Encoder, shot: RawFrame) -> tuple[EncodedFrame, float]:
+        started = self._clock.now()
+        key = self._gate.opens(started)
+        loop = asyncio.get_running_loop()
+        encoded = await loop.run_in_executor(self._threads, encoder.encode, shot.picture, self._last_pts, key)
+        seconds = self._clock.now() - started
+        self._encoding.observe(seconds)
+        if shot.took is not None:
+            self._made(shot.took + seconds)
+        if encoded.key:
+            self._gate.made(started)
+        return encoded, seconds
+
+    def _show(self, shot: RawFrame, encoded: EncodedFrame, seconds: float) -> None:
+        self._last, self._last_at = shot, self._clock.now()
+        frame = self._frames
+        self._frames += 1
+        self._emit(
+            Frame(
+                session=self._session,
+                frame=frame,
+                chunk=shot.chunk,
+                epoch=shot.epoch,
+                pts=self._last_pts,
+                key=encoded.key,
+                data=encoded.data,
+                input_seq=shot.input_seq,
+                prompt_version=shot.prompt_version,
+                controls=shot.controls,
+                begun=shot.begun,
+                timings=msgspec.structs.replace(shot.timings, encode_us=round(seconds * 1e6)),
+                raw=None if self._ring is None else self._ring.write(frame, shot.picture),
+            )
+        )
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self._failed(problem)
+
+    def _drop(self) -> None:
+        self._raw.popleft()
+        self.dropped += 1
+
+    async def _sleep(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._changed.wait()

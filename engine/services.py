@@ -1,0 +1,41 @@
+"""What all sessions of one engine share: clock, prices, the queue of the device, features and encoder threads."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..clock import Clock
+from .caches.pools import FeatureCache
+from .caches.store import SnapshotFolder
+from .cost_store import CostStore
+from .device.dispatch import Dispatcher
+from .drive import CancelScope
+from .output.encode import H264Encoder
+from .scheduling.costs import Costs
+from .spec import EngineSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree.
+
+    `store` keeps checkpoints, None = nobody wants any; `kept(session, chunk, epoch)` hears of every one. `prices` keeps
+    what steps cost, None = every start measures. `raw`: folder for frames in shared
+    memory. `encoding`: prompts on their way to be features, by key.
+    """
+
+    clock: Clock
+    spec: EngineSpec
+    costs: Costs
+    dispatcher: Dispatcher
+    features: FeatureCache
+    encoder: type[H264Encoder]
+    encoders: Executor
+    scope: CancelScope
+    store: SnapshotFolder | None
+    kept: Callable[[str, int, int], None]
+    prices: CostStore | None
+    raw: Path
+    encoding: dict[str, asyncio.Event] = field(default_factory=dict)

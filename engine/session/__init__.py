@@ -1,0 +1,1 @@
+"""One session in the engine: its chunks, prompts, checkpoints, suspension and restore."""

@@ -1,0 +1,82 @@
+"""The chunk in flight: what it was asked to be, where its time goes, and the shots it becomes."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ...models.contract.loop import StepKind
+from .. import api
+from ..device.dispatch import StepRun
+from ..drive import CancelScope
+from ..output.publisher import RawFrame
+from ..scheduling.costs import StepKey
+
+
+@dataclass(slots=True)
+class EngineChunk:
+    """`deadline` is its first frame's playout time; to meet it, its first step had to start at `latest_start`. `asked`:
+    when its conditions were due. `generation`: of the world it belongs to. `gone`: that has gone on, and only pictures
+    are missing.
+    """
+
+    number: int
+    conditions: api.Conditions
+    scope: CancelScope
+    begun: float
+    deadline: float
+    latest_start: float
+    asked: float
+    generation: int = 0
+    gone: bool = False
+    steps: list[StepKey] = field(default_factory=list)
+    first_step: float = math.inf
+    waited: float = 0.0
+    step_seconds: float = 0.0
+    decode_seconds: float = 0.0
+
+    def stepped(self, key: StepKey, ran: StepRun) -> None:
+        self.steps.append(key)
+        self.waited += ran.behind
+        self.first_step = min(self.first_step, ran.started)
+        if key.kind is StepKind.DECODE:
+            self.decode_seconds += ran.seconds
+        else:
+            self.step_seconds += ran.seconds
+
+    @property
+    def device_seconds(self) -> float:
+        return self.step_seconds + self.decode_seconds
+
+    def done(self, session: str, digest: str, late_us: int) -> api.ChunkDone:
+        return api.ChunkDone(session, self.number, self.conditions.epoch, digest, late_us, self.timings())
+
+    def timings(self) -> api.Timings:
+        """Of the chunk alone: a frame adds its own encode time."""
+        return api.Timings(
+            wait_us=round((self.first_step - self.begun) * 1e6),
+            step_us=round(self.step_seconds * 1e6),
+            decode_us=round(self.decode_seconds * 1e6),
+            encode_us=0,
+        )
+
+    def shots(self, frames: npt.NDArray[np.uint8], times: Iterable[float], took: float) -> list[RawFrame]:
+        """`took`: seconds since its conditions were due, the waiting for others left out."""
+        conditions, timings = self.conditions, self.timings()
+        return [
+            RawFrame(
+                picture=picture,
+                at=at,
+                chunk=self.number,
+                epoch=conditions.epoch,
+                input_seq=conditions.input_seq,
+                prompt_version=conditions.prompt_version,
+                controls=conditions.controls,
+                begun=self.begun,
+                timings=timings,
+                took=took if index == 0 else None,
+            )
+            for index, (picture, at) in enumerate(zip(frames, times, strict=True))
+        ]

@@ -1,0 +1,137 @@
+"""One session's prompt features: encodes texts through the scheduler and holds on to the keys its worlds may mix.
+
+A text is looked up by content first, so equal prompts of all sessions are encoded once, even when they come together.
+Texts are never logged.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from .. import api
+from ..caches.pools import PoolFull
+from ..card import CardRuntime
+from ..device.device import size_of
+from ..device.dispatch import QueuedStep
+from ..drive import CancelScope, Superseded
+from ..scheduling.scheduler import Ticket
+from ..services import Services
+
+HELD_MAX = 32
+WAITING_MAX = 8
+WITHIN = 0.1
+"""Seconds in which a prompt should be encoded: urgent for a person, idle work between two chunks."""
+
+
+class Prompts:
+    """Holds the last 32 features of a session; older ones may be forgotten and must then be encoded again."""
+
+    def __init__(
+        self,
+        session: str,
+        served: CardRuntime,
+        shared: Services,
+        scope: CancelScope,
+        emit: Callable[[api.Event], None],
+    ) -> None:
+        self._session, self._served, self._shared = session, served, shared
+        self._scope, self._emit = scope, emit
+        self._held: deque[str] = deque()
+        self._waiting: set[asyncio.Task[None]] = set()
+
+    def encode(self, command: api.EncodePrompt) -> None:
+        key = self._served.prompt_key(command.text)
+        if self._hold_known(key):
+            self._emit(api.PromptEncoded(self._session, command.version, key))
+        elif len(self._waiting) >= WAITING_MAX:
+            self._fault("busy", f"{WAITING_MAX} prompts are waiting already", command.version)
+        else:
+            task = asyncio.get_running_loop().create_task(self._compute(command, key))
+            self._waiting.add(task)
+            task.add_done_callback(self._waiting.discard)
+
+    async def learn(self, text: str) -> None:
+        """Hold a prompt without telling anybody; raises what encoding raises."""
+        await self._encoded(self._served.prompt_key(text), text)
+
+    def held(self) -> tuple[tuple[str, object], ...]:
+        """Keys and features, oldest first."""
+        return tuple((key, self._shared.features.get(key)) for key in self._held)
+
+    def put(self, key: str, feature: object) -> None:
+        """Hold a feature that was computed here or elsewhere; raises `PoolFull`."""
+        if not self._hold_known(key):
+            self._shared.features.put(key, feature, size_of(feature))
+            self._held.append(key)
+            self._trim()
+
+    async def close(self) -> None:
+        if self._waiting:
+            await asyncio.wait(self._waiting)
+        for key in self._held:
+            self._shared.features.release(key)
+        self._held.clear()
+
+    async def _compute(self, command: api.EncodePrompt, key: str) -> None:
+        try:
+            await self._encoded(key, command.text)
+        except Superseded:
+            return
+        except PoolFull as problem:
+            self._fault("features_full", str(problem), command.version)
+        except Exception as problem:
+            self._fault("prompt_failed", type(problem).__name__, command.version)
+        else:
+            self._emit(api.PromptEncoded(self._session, command.version, key))
+
+    async def _encoded(self, key: str, text: str) -> None:
+        """Hold the feature of a text. While another session encodes the same one, wait for that."""
+        encoding = self._shared.encoding
+        while not self._hold_known(key):
+            if (other := encoding.get(key)) is not None:
+                await other.wait()
+                self._scope.check()
+                continue
+            done = encoding[key] = asyncio.Event()
+            try:
+                self.put(key, await self._run(text))
+            finally:
+                del encoding[key]
+                done.set()
+
+    async def _run(self, text: str) -> object:
+        shared, step = self._shared, self._served.prompt_step()
+        now, price = shared.clock.now(), shared.costs.price(step, 1)
+        ticket = Ticket(
+            number=shared.dispatcher.number(),
+            session=self._session,
+            key=step,
+            latency_class=api.LatencyClass.INTERACTIVE,
+            queued=now,
+            latest_start=now + WITHIN - price,
+            deadline=now + WITHIN,
+            remaining=price,
+        )
+        ran = await shared.dispatcher.submit(ticket, QueuedStep(self._served.loaded, text, None, self._scope))
+        feature: object = ran.result
+        return feature
+
+    def _hold_known(self, key: str) -> bool:
+        """True when the feature is there; this session then holds it, once, as its most recent one."""
+        if key in self._held:
+            self._held.remove(key)
+            self._held.append(key)
+            return True
+        if not self._shared.features.retain(key):
+            return False
+        self._held.append(key)
+        self._trim()
+        return True
+
+    def _trim(self) -> None:
+        while len(self._held) > HELD_MAX:
+            self._shared.features.release(self._held.popleft())
+
+    def _fault(self, code: str, detail: str, version: int) -> None:
+        self._served.counters.faults += 1
+        self._emit(api.Fault(self._session, code, detail, fatal=False, prompt_version=version))

@@ -1,0 +1,108 @@
+"""What one session's world is between two chunks: its slot, carry, seed and place in time. Knows no device and no time.
+
+ask -> (a chunk is driven) -> advanced | nothing of it is kept            restarts wait for such a boundary
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...models.contract.loop import Ask, Outcome
+from .. import api
+from ..caches.pools import FeatureCache
+from ..card import CardRuntime
+from ..drive import NoCache, Writes
+
+NO_SLOT = -1
+
+
+class SessionWorld:
+    """Takes a slot if there is one. Without it (asleep) the world is neither asked nor advanced."""
+
+    def __init__(self, served: CardRuntime, opening: api.Open) -> None:
+        self.served, self.session, self._first = served, opening.session, opening
+        self.slot = NO_SLOT
+        self.writes: Writes = NoCache()
+        if served.pool.taken < served.pool.slots:
+            self.take_slot()
+        self.seed, self.branch = opening.seed, opening.branch
+        self.steps = opening.steps or served.default_steps
+        self.number = 0
+        self.epoch = 0
+        """Restarts up to this epoch have been carried out."""
+        self.carry: Any = None
+        self.picture: npt.NDArray[np.uint8] | None = None
+        self.generation = 0
+        """Restarts so far: what was noted before one says nothing after it."""
+        self.opening: api.FirstFrames | None = None
+        """What the first chunk starts from; forgotten once that is made."""
+        self._restart: tuple[int, int, api.FirstFrames | None] | None = None
+
+    def unmade(self) -> None:
+        """Give the slot back and be what it was before its first chunk: it could not be made again."""
+        self.leave_slot()
+        self.seed, self.branch, self.number, self.epoch = self._first.seed, self._first.branch, 0, 0
+        self.carry = self.picture = self.opening = None
+        self.generation += 1
+
+    def ask(self, conditions: api.Conditions, features: FeatureCache) -> Ask[Any]:
+        """Raises `pools.UnknownFeature`."""
+        return Ask(
+            seed=self.seed,
+            branch=self.branch,
+            chunk=self.number,
+            steps=self.steps,
+            conditions=conditions,
+            features=tuple((features.get(share.key), share.weight) for share in conditions.prompts),
+            carry=self.carry,
+            committed=self.served.pool.count(self.slot),
+            opening_FHWC=None if self.opening is None else self.opening.unpack(),
+        )
+
+    def advanced(self, outcome: Outcome[Any]) -> None:
+        self.go_on(outcome.carry)
+        self.picture = outcome.frames[-1]
+
+    def go_on(self, carry: Any) -> None:
+        """One chunk further; its pictures may come later (`pictured`)."""
+        self.carry, self.opening = carry, None
+        self.number += 1
+
+    def pictured(self, number: int, generation: int, outcome: Outcome[Any]) -> None:
+        """A chunk that went on early is whole, unless the world has begun anew since."""
+        if generation == self.generation:
+            self.picture = outcome.frames[-1]
+            if number + 1 == self.number:
+                self.carry = outcome.carry
+
+    def restart(self, epoch: int, seed: int, opening: api.FirstFrames | None = None) -> None:
+        """Ask for a new world; `forget` carries it out."""
+        self._restart = (epoch, seed, opening)
+
+    def forget(self) -> None:
+        """Carry out a restart that was asked for; only at a boundary."""
+        if self._restart is not None:
+            asked, self._restart = self._restart, None
+            self.begin_anew(*asked)
+
+    def begin_anew(self, epoch: int, seed: int, opening: api.FirstFrames | None = None) -> None:
+        self.epoch, self.seed, self.carry, self.opening = epoch, seed, None, opening
+        self.generation += 1
+        if self.slotted:
+            self.served.pool.reset(self.slot)
+
+    @property
+    def slotted(self) -> bool:
+        return self.slot != NO_SLOT
+
+    def take_slot(self) -> None:
+        """Raises `pools.PoolFull`. What the slot holds is a fresh world's until it is restored."""
+        self.slot = self.served.pool.acquire()
+        self.writes = self.served.writes(self.slot)
+
+    def leave_slot(self) -> None:
+        """Free it, if there is one; what the world was is the caller's to keep."""
+        if self.slotted:
+            self.served.pool.free(self.slot)
+            self.slot = NO_SLOT

@@ -1,0 +1,192 @@
+"""The worker process: today's `Engine` on its own loop, behind a socket. `python -m worldroom.engine.worker.main FD`.
+
+It dies with the edge: by PR_SET_PDEATHSIG on Linux, and everywhere when the socket closes. Everything it says goes
+through `link`; it never reads a command line option, a file of settings or the network.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ...clock import Clock, SystemClock
+from ...models import catalog
+from ...models.contract.loaded import LoadedCard
+from ...models.contract.recipe import RecipeMismatch, RuntimeChoice
+from ...models.toy.card import ToySpec
+from .. import api
+from ..caches.store import SnapshotFolder
+from ..cost_store import CostStore
+from ..engine import Engine
+from ..output.raw import clear
+from . import ipc
+
+log = logging.getLogger(__name__)
+
+PR_SET_PDEATHSIG = 1
+BEAT = 0.1
+
+Load = Callable[[str, RuntimeChoice | None, ToySpec, Path | None], LoadedCard]
+
+
+class WorkerServer:
+    """Serves one edge until that says stop or is gone."""
+
+    def __init__(self, clock: Clock, load: Load) -> None:
+        self._clock, self._load = clock, load
+        self._boot: asyncio.Future[ipc.Boot] = asyncio.get_running_loop().create_future()
+        self._engine: Engine | None = None
+        self._link: ipc.IpcLink[ipc.ToWorker] | None = None
+        self._stop, self._gone = asyncio.Event(), asyncio.Event()
+        self._opening: set[asyncio.Task[None]] = set()
+
+    async def run(self, end: socket.socket) -> None:
+        self._link = await ipc.worker_end(end, self._take, self._lost)
+        boot = await self._boot
+        beating = asyncio.create_task(self._beat())
+        beating.add_done_callback(_end_without_heart)
+        try:
+            await self._serve(boot)
+        except (catalog.UnknownCard, RecipeMismatch) as problem:
+            self._say(ipc.Broken(str(problem), theirs=True))
+        except Exception as problem:
+            log.exception("the worker cannot serve")
+            self._say(ipc.Broken(f"{type(problem).__name__}: {problem}", theirs=_theirs(problem)))
+        finally:
+            beating.cancel()
+            self._link.close()
+        await self._gone.wait()
+
+    async def _serve(self, boot: ipc.Boot) -> None:
+        published = Path(boot.checkpoint) if boot.checkpoint else None
+        loaded = [await asyncio.to_thread(self._load, card, boot.choice, boot.toy, published) for card in boot.cards]
+        folder = Path(boot.folder)
+        clear(folder)
+        self._folder = SnapshotFolder(folder, Path(boot.disk) if boot.disk else None)
+        prices = CostStore(Path(boot.prices)) if boot.prices else None
+        self._engine = engine = Engine(
+            tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept, prices=prices, raw=folder
+        )
+        try:
+            await engine.start()
+            await self._stop.wait()
+        finally:
+            await engine.close()
+
+    async def _beat(self) -> None:
+        told = 0
+        while True:
+            engine = self._engine
+            if engine is None:
+                self._say(ipc.Heartbeat(False, (), (), 0.0, 0.0))
+            else:
+                if (problem := engine.unsound) is not None:
+                    log.critical("the worker's books are wrong, so it ends: %s", problem)
+                    os._exit(1)  # nothing in it can be trusted; sessions go on from what they were before
+                busy, patience = engine.busy
+                steps, told = engine.trail.since(told), engine.trail.count
+                self._say(
+                    ipc.Heartbeat(
+                        engine.ready, engine.cards(), engine.capacity(), busy, patience, engine.sessions(), steps
+                    )
+                )
+            await asyncio.sleep(BEAT)
+
+    def _take(self, message: ipc.ToWorker) -> None:
+        match message:
+            case ipc.Prepare():
+                catalog.prepare(message.cards)
+            case ipc.Boot():
+                self._boot.set_result(message)
+            case ipc.OpenRequest() | ipc.Restore():
+                self._answer(message)
+            case ipc.Stop():
+                self._stop.set()
+                if self._engine is None or not self._engine.ready:
+                    os._exit(0)  # nobody is in yet, and nobody waits for the warm-up
+            case _:
+                if self._engine is not None:
+                    asyncio.get_running_loop().call_soon(self._engine.post, message)
+
+    def _answer(self, asked: ipc.OpenRequest | ipc.Restore) -> None:
+        task = asyncio.get_running_loop().create_task(self._open(asked))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open(self, asked: ipc.OpenRequest | ipc.Restore) -> None:
+        engine, opening = self._engine, asked.opening if isinstance(asked, ipc.OpenRequest) else asked.past.opening
+        answer: api.Opened | api.Refused
+        if engine is None:
+            reason = api.RefusalReason.NOT_READY
+            answer = api.Refused(opening.session, reason, "the engine is still loading", 0, 1.0)
+        elif isinstance(asked, ipc.OpenRequest):
+            answer = await engine.open(opening, self._say)
+        else:
+            kept = self._folder.get(opening.session)  # at once: what is posted next finds the session
+            answer = await engine.revive(asked.past, kept, self._say)
+        self._say(ipc.OpenReply(asked.id, answer))
+
+    def _say(self, message: ipc.ToEdge) -> None:
+        if self._link is not None:
+            self._link.send(message)
+
+    def _kept(self, session: str, chunk: int, epoch: int) -> None:
+        self._say(ipc.CheckpointKept(session, chunk, epoch))
+
+    def _lost(self) -> None:
+        """Nobody is left to serve: a worker without its edge keeps nothing and closes nothing in order."""
+        self._gone.set()
+        if not self._stop.is_set():
+            if self._boot.done():
+                shutil.rmtree(self._boot.result().folder, ignore_errors=True)
+            os._exit(1)
+
+
+def _end_without_heart(beating: "asyncio.Task[None]") -> None:
+    """A worker that cannot say that it lives is of no use; the edge starts another one."""
+    if not beating.cancelled() and (problem := beating.exception()) is not None:
+        log.critical("the worker's heart stopped, so it ends", exc_info=problem)
+        os._exit(1)
+
+
+def _theirs(problem: Exception) -> bool:
+    from ...models.shared.compiled import NoCompiler
+    from ...models.weights import WeightsError
+
+    return isinstance(problem, WeightsError | ImportError | NoCompiler)
+
+
+def die_with_parent() -> None:
+    """The kernel kills this process when its parent ends; where it cannot, the closed socket tells."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main(load: Load = catalog.load) -> None:
+    """Serve on the socket whose descriptor is the last argument."""
+    die_with_parent()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    end = socket.socket(fileno=int(sys.argv[-1]))
+
+    async def serve() -> None:
+        await WorkerServer(SystemClock(), load).run(end)
+
+    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=punctual_loop) as runner:
+        runner.run(serve())
+
+
+def punctual_loop() -> asyncio.AbstractEventLoop:
+    """A loop whose timers are exact to microseconds: epoll rounds up to whole milliseconds. It has few descriptors."""
+    return asyncio.SelectorEventLoop(selectors.SelectSelector())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""What the edge keeps of one session so that a new worker can take it over: its past since the last checkpoint.
+
+    Begin(n) sent -> [begun] -> ChunkDone(n) -> [history] -> Kept(n + 1) -> forgotten
+    Supersede(restart) sent -> [restarts] -> before the first done chunk of its epoch -> [history]
+
+A chunk that was begun and not done when the worker died is cancelled: the session begins it again. Pure.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from .. import api
+from ..session.resume_state import ResumeState
+
+HISTORY_MAX = 4096
+TEXTS_MAX = 32
+
+Step = TypeVar("Step", bound=api.Begin | api.Supersede)
+
+
+class SessionLog:
+    """One session. `lost` = its past grew too long without a checkpoint: it cannot be taken over."""
+
+    def __init__(self, opening: api.Open, events: Callable[[api.Event], None], now: float) -> None:
+        self.opening, self.events = opening, events
+        self.opened = False
+        self.lost = False
+        self.deaths = 0
+        """Workers that ended since this session's last finished chunk."""
+        self._begun: dict[tuple[int, int], api.Begin] = {}
+        self._history: list[api.Begin | api.Supersede] = []
+        self._restarts: list[api.Supersede] = []
+        self._asked: OrderedDict[int, str] = OrderedDict()
+        self._texts: OrderedDict[str, None] = OrderedDict()
+        self._number = 0
+        self._epoch = 0
+        self._paused = False
+        self._kbps = 0
+        self._frame, self._pts, self._at = 0, 0, now
+
+    @classmethod
+    def of(cls, past: ResumeState, events: Callable[[api.Event], None], now: float) -> "SessionLog":
+        """A session that lived under another edge, whose clock was another one."""
+        held = cls(past.opening, events, now)
+        held.opened = True
+        held._history, held._texts = [*past.history], OrderedDict.fromkeys(past.texts)
+        held._number, held._epoch, held._paused, held._kbps = past.number, past.epoch, past.paused, past.kbps
+        held._frame, held._pts = past.frame, past.pts
+        return held
+
+    def sent(self, command: api.Command) -> None:
+        """Remember a command that changes what the session is."""
+        match command:
+            case api.Begin():
+                self._begun[command.chunk, command.conditions.epoch] = command
+                self._epoch = max(self._epoch, command.conditions.epoch)
+            case api.EncodePrompt():
+                self._asked[command.version] = command.text
+            case api.Supersede():
+                self._epoch = max(self._epoch, command.epoch)
+                if command.restart:
+                    self._restarts = [_without_opening(restart) for restart in self._restarts]
+                    self._history = [_without_opening(past) for past in self._history]
+                    self._restarts.append(command)
+            case api.Pause() | api.Resume():
+                self._paused = isinstance(command, api.Pause)
+            case api.SetBitrate():
+                self._kbps = command.kbps
+            case _:
+                pass
+
+    def heard(self, event: api.Event, now: float) -> None:
+        match event:
+            case api.ChunkDone():
+                self._done(event)
+            case api.ChunkCancelled():
+                self._begun.pop((event.chunk, event.epoch), None)
+            case api.PromptEncoded():
+                self._learn(self._asked.pop(event.version, None))
+            case api.Fault():
+                self._asked.pop(event.prompt_version, None)
+                if event.prompt_version == 0:
+                    self._begun.clear()
+                self._paused = self._paused or event.fatal
+            case api.Frame():
+                self._frame, self._pts, self._at = event.frame + 1, event.pts, now
+            case _:
+                pass
+
+    def kept(self, chunk: int, epoch: int) -> None:
+        """A checkpoint holds the world before `chunk`."""
+        self._history = [
+            past
+            for past in self._history
+            if (past.chunk >= chunk if isinstance(past, api.Begin) else past.epoch > epoch)
+        ]
+        self._restarts = [restart for restart in self._restarts if restart.epoch > epoch]
+
+    def past(self) -> ResumeState:
+        return ResumeState(
+            opening=self.opening,
+            history=(*self._history, *self._restarts),
+            texts=tuple(self._texts),
+            number=self._number,
+            epoch=self._epoch,
+            paused=self._paused,
+            kbps=self._kbps,
+            frame=self._frame,
+            pts=self._pts,
+            at=self._at,
+        )
+
+    def bereaved(self) -> tuple[api.Event, ...]:
+        """The worker died: what the session is told, so that it does its part again."""
+        self.deaths += 1
+        begun, self._begun = self._begun, {}
+        return tuple(api.ChunkCancelled(self.opening.session, chunk, epoch) for chunk, epoch in begun)
+
+    def unanswered(self) -> tuple[api.Command, ...]:
+        """Prompts that were being encoded, to be asked for once more."""
+        return tuple(api.EncodePrompt(self.opening.session, version, text) for version, text in self._asked.items())
+
+    def _done(self, event: api.ChunkDone) -> None:
+        begun = self._begun.pop((event.chunk, event.epoch), None)
+        self._number = event.chunk + 1
+        self.deaths = 0
+        if begun is None:
+            self.lost = True
+            return
+        while self._restarts and self._restarts[0].epoch <= event.epoch:
+            self._history.append(self._restarts.pop(0))
+        self._history.append(begun)
+        self.lost = self.lost or len(self._history) > HISTORY_MAX
+
+    def _learn(self, text: str | None) -> None:
+        if text is None:
+            return
+        self._texts[text] = None
+        self._texts.move_to_end(text)
+        if len(self._texts) > TEXTS_MAX:
+            self._texts.popitem(last=False)
+
+
+def _without_opening(step: Step) -> Step:
+    """A world that has been restarted since needs no pictures to be passed through again, and they are large."""
+    if isinstance(step, api.Supersede) and step.opening is not None:
+        return msgspec.structs.replace(step, opening=None)
+    return step

@@ -1,0 +1,58 @@
+"""What one worker serves, and the folder in which its edge keeps the checkpoints of its worlds."""
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...models.contract.recipe import RuntimeChoice
+from ...models.toy.card import ToySpec
+from ..spec import EngineSpec
+from .ipc import Boot
+
+MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """What one worker serves. `disk`: an empty folder for the worlds of sleepers.
+
+    `checkpoint`: a folder of published weights, None = the card's own. `prices`: where what steps cost is kept from one
+    start to the next, None = nowhere. `spare_after`: seconds of service after which a second process is started that
+    loads the program and no card, to take over when the worker ends; None = none.
+    """
+
+    cards: tuple[str, ...]
+    choice: RuntimeChoice | None
+    toy: ToySpec
+    spec: EngineSpec
+    disk: Path | None = None
+    checkpoint: Path | None = None
+    prices: Path | None = None
+    spare_after: float | None = None
+
+    def boot(self, folder: Path) -> Boot:
+        """The worker's first message; `folder` is the edge's own."""
+        places = (str(place or "") for place in (self.disk, self.checkpoint, self.prices))
+        return Boot(self.cards, self.choice, self.toy, self.spec, str(folder), *places)
+
+
+def fresh_folder() -> Path:
+    """A folder for checkpoints, in memory where that is; those of edges that were killed are removed."""
+    place = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
+    for left in place.glob("worldroom-edge-*"):
+        owner = left.name.split("-")[2]
+        if owner.isdigit() and not _lives(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"worldroom-edge-{os.getpid()}-", dir=place))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,106 @@
+"""/metrics: what edge, rooms and engine count and what the process uses. Keeps no numbers of its own."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from ...engine.api import Capacity, EngineClient
+from ...sessions.counters import GAUGES
+from ..edge import Edge
+from ..ports import RoomsPort
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+ABOUT_EDGE = {
+    "viewers": "connections answered",
+    "frames": "frames sent, counted once per viewer",
+    "packets": "RTP packets sent",
+    "octets": "RTP payload bytes sent",
+    "frames_skipped": "frames a viewer was passed over for (waiting for a key frame, full socket)",
+    "plis": "picture loss indications received",
+    "nacks": "packets reported lost",
+    "retransmitted": "packets sent again",
+    "malformed": "messages that could not be read",
+    "messages_dropped": "control messages that no open channel could take",
+    "receipts_dropped": "receipts dropped for a full channel",
+    "keys_requested": "key frames asked of encoders after coalescing",
+}
+
+
+class EdgeCollector(Collector):
+    """See the module docstring."""
+
+    def __init__(self, edge: Edge, rooms: RoomsPort, door: EngineClient) -> None:
+        self._edge = edge
+        self._rooms = rooms
+        self._door = door
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._of_edge()
+        yield from self._of_rooms()
+        for capacity in self._door.capacity():
+            yield from _of_card(capacity)
+
+    def _of_edge(self) -> Iterator[Metric]:
+        streams = self._edge.streams()
+        yield GaugeMetricFamily("worldroom_viewers", "viewers connected now", value=self._edge.viewers)
+        target = GaugeMetricFamily("worldroom_bitrate_target_kbps", "encoder target", labels=("room",))
+        sent = GaugeMetricFamily("worldroom_bitrate_sent_kbps", "video encoded in the last second", labels=("room",))
+        for room, fanout in streams.items():
+            target.add_metric((room,), fanout.kbps)
+            sent.add_metric((room,), fanout.sent_kbps)
+        yield target
+        yield sent
+        for name, total in asdict(self._edge.totals()).items():
+            yield CounterMetricFamily(f"worldroom_edge_{name}", ABOUT_EDGE[name], value=total)
+
+    def _of_rooms(self) -> Iterator[Metric]:
+        for name, count in asdict(self._rooms.counters()).items():
+            about = name.replace("_", " ")
+            if name in GAUGES:
+                yield GaugeMetricFamily(f"worldroom_{name}", f"{about} now", value=count)
+            else:
+                yield CounterMetricFamily(f"worldroom_rooms_{name}", f"{about} in all rooms", value=count)
+
+
+def _of_card(capacity: Capacity) -> Iterator[Metric]:
+    labels, at = ("card", "device"), (capacity.card, capacity.device)
+    gauges: tuple[tuple[str, str, float], ...] = (
+        ("sessions", "sessions that were let in", capacity.sessions),
+        ("sessions_asleep", "of them without a slot until somebody comes back", capacity.asleep),
+        ("sessions_max", "slots", capacity.sessions_max),
+        ("compute_share_used", "reserved share of the device", capacity.share_used),
+        ("step_price_seconds", "predicted device time of one chunk", capacity.price_us / 1e6),
+        ("pool_bytes_used", "cache bytes in use", capacity.pool_bytes_used),
+        ("queue_depth", "steps waiting for the device", capacity.queue_depth),
+        ("waiting", "rooms in line for the device", capacity.waiting),
+        ("feature_bytes_used", "bytes of prompt embeddings kept", capacity.feature_bytes_used),
+    )
+    counters: tuple[tuple[str, str, int], ...] = (
+        ("chunks", "chunks committed", capacity.chunks_done),
+        ("chunks_late", "chunks later than the playout clock absorbs", capacity.chunks_late),
+        ("chunks_cancelled", "chunks cancelled", capacity.chunks_cancelled),
+        ("raw_frames_dropped", "raw frames dropped before the encoder", capacity.frames_dropped),
+        ("degraded", "sessions let in with fewer steps than the default", capacity.degraded),
+        ("pool_inspections", "rounds through all pools that found them sound", capacity.inspections),
+        ("features_evicted", "prompt embeddings dropped to make room", capacity.features_evicted),
+    )
+    for name, about, gauge in gauges:
+        family = GaugeMetricFamily(f"worldroom_{name}", about, labels=labels)
+        family.add_metric(at, gauge)
+        yield family
+    for name, about, count in counters:
+        counter = CounterMetricFamily(f"worldroom_{name}", about, labels=labels)
+        counter.add_metric(at, count)
+        yield counter
+
+
+def exposition(edge: Edge, rooms: RoomsPort, door: EngineClient) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
+    registry.register(EdgeCollector(edge, rooms, door))
+    return generate_latest(registry)

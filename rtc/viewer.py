@@ -1,0 +1,237 @@
+"""One viewer: its connection on one side, its seat in a room on the other.
+
+Turns channel bytes into messages for the seat, and the room's messages, frames and receipts into bytes and packets.
+Never blocks and never raises into the room; what does not fit a bound is dropped and counted.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiortc import RTCDataChannel
+
+from ..clock import Clock
+from ..engine.api import Frame
+from ..sessions.audience import ENDS
+from ..sessions.messages import Ping, Pong, Problem, Receipt, Receipts, Role, ServerMessage
+from .media.bitrate import ViewerEstimate
+from .media.connection import ViewerConnection
+from .media.fanout import Fanout
+from .media.ice import HostPolicy
+from .ports import ParticipantPort
+from .wire import Channel, WireError, channel_of, decode_client, encode
+
+log = logging.getLogger(__name__)
+
+WAITING_MAX = 64
+CONTROL_BACKLOG_MAX = 256 * 1024
+RECEIPT_BACKLOG_MAX = 16 * 1024
+RECEIPTS_AT_ONCE = 6
+CONNECT_TIMEOUT = 10.0
+SILENCE_TIMEOUT = 4.5
+LINGER = 0.3
+
+
+@dataclass(slots=True)
+class ViewerCounts:
+    """Of one viewer, for /metrics."""
+
+    malformed: int = 0
+    messages_dropped: int = 0
+    receipts_dropped: int = 0
+
+
+class Viewer:
+    """A sink of its room and the feedback of its stream. `gone` is called once, when it has left."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        fanout: Fanout,
+        policy: HostPolicy,
+        viewer_is_local: bool,
+        ice_servers: tuple[str, ...],
+        gone: Callable[["Viewer"], None],
+    ) -> None:
+        self.fanout = fanout
+        self.counts = ViewerCounts()
+        self.connection = ViewerConnection(clock, self, policy, viewer_is_local, ice_servers)
+        self.connection.on("datachannel", self._opened)
+        self.connection.on("connectionstatechange", self._connection_changed)
+        self._clock = clock
+        self._gone = gone
+        self._seat: ParticipantPort | None = None
+        self._left = False
+        self._channels: dict[Channel, RTCDataChannel] = {}
+        self._waiting: deque[str] = deque()
+        self._receipts: list[Receipt] = []
+        self._estimate: int | None = None
+        self._heard_count = 0
+        self._heard_at = clock.now()
+        self._deadline = float("inf")
+
+    def seated(self, seat: ParticipantPort) -> None:
+        """The room has taken this viewer in; from now on it has ten seconds to connect."""
+        if self._left:
+            seat.leave()
+            return
+        self._seat = seat
+        self._deadline = self._clock.now() + CONNECT_TIMEOUT
+
+    @property
+    def connected(self) -> bool:
+        return self.connection.connectionState == "connected"
+
+    # ---- sink of the room -------------------------------------------------------------------------------------------
+
+    def send(self, message: ServerMessage) -> None:
+        channel = self._channels.get(channel_of(message))
+        text = encode(message)
+        if channel is None or channel.readyState != "open":
+            self._keep(text, message)
+        elif channel.bufferedAmount > CONTROL_BACKLOG_MAX:
+            self.counts.messages_dropped += 1
+            self.leave("does not read its control channel")
+        else:
+            channel.send(text)
+        if isinstance(message, Problem) and message.code in ENDS:
+            asyncio.get_running_loop().call_later(LINGER, self.leave, message.code)
+
+    def frame(self, frame: Frame, hold_us: int) -> None:
+        sender = self.connection.sender
+        if self._left or not sender.flowing:
+            return
+        rtp = sender.push(self.fanout.payloads(frame), frame.pts, frame.key)
+        if rtp is not None:
+            self._receipts.append(_receipt(frame, hold_us, rtp, self._clock.now()))
+            drives = self._seat is not None and self._seat.role is Role.DRIVER
+            if drives or len(self._receipts) >= RECEIPTS_AT_ONCE:
+                self._send_receipts()
+
+    def _send_receipts(self) -> None:
+        """The driver's leave with every frame; a spectator's in bundles: each message costs as much as a frame."""
+        channel = self._channels.get(Channel.RECEIPTS)
+        receipts = tuple(self._receipts)
+        self._receipts.clear()
+        if channel is None or channel.readyState != "open":
+            return
+        if channel.bufferedAmount > RECEIPT_BACKLOG_MAX:
+            self.counts.receipts_dropped += len(receipts)
+        elif len(receipts) == 1:
+            channel.send(encode(receipts[0]))
+        elif receipts:
+            channel.send(encode(Receipts(receipts)))
+
+    def _keep(self, text: str, message: ServerMessage) -> None:
+        """Messages for a channel that is not open yet wait in order; only control has messages worth waiting for."""
+        if channel_of(message) is not Channel.CONTROL or len(self._waiting) >= WAITING_MAX:
+            self.counts.messages_dropped += 1
+            return
+        self._waiting.append(text)
+
+    # ---- feedback of the stream -------------------------------------------------------------------------------------
+
+    def streaming(self) -> None:
+        self.fanout.watchers.add(self)
+        self.fanout.keys.ask(lambda: self._request_key(True), joined=True)
+
+    def picture_lost(self) -> None:
+        self.fanout.keys.ask(lambda: self._request_key(False))
+
+    def estimate(self, bps: int) -> None:
+        self._estimate = bps // 1000
+
+    def estimate_now(self) -> ViewerEstimate:
+        return ViewerEstimate(self._estimate, self.connection.sender.lost_share)
+
+    def _request_key(self, joined: bool) -> None:
+        if self._seat is not None and not self._left:
+            self._seat.request_key(joined)
+
+    # ---- channels ---------------------------------------------------------------------------------------------------
+
+    def _opened(self, channel: RTCDataChannel) -> None:
+        if channel.label not in tuple(Channel):
+            channel.close()
+            return
+        kind = Channel(channel.label)
+        self._channels[kind] = channel
+        channel.on("message", lambda data: self._received(kind, data))
+        if kind is Channel.CONTROL:
+            while self._waiting:
+                channel.send(self._waiting.popleft())
+
+    def _received(self, channel: Channel, data: str | bytes) -> None:
+        if self._left or self._seat is None:
+            return
+        try:
+            message = decode_client(data, channel)
+        except WireError as error:
+            self.counts.malformed += 1
+            self._seat.malformed(f"{error.code}: {error.detail}", error.id)
+            return
+        if isinstance(message, Ping):
+            self.send(Pong(id=message.id, sent_ms=message.sent_ms))
+            return
+        try:
+            self._seat.receive(message)
+        except Exception:
+            # The room's fault, not this viewer's: it keeps its connection and learns that the message had no effect.
+            log.exception("a room failed on a '%s' message", type(message).__name__.lower())
+            self.send(Problem(code="internal", detail="the message had no effect"))
+
+    # ---- life -------------------------------------------------------------------------------------------------------
+
+    def watch(self, now: float) -> None:
+        """Twice a second: leave when the peer has never connected or has fallen silent."""
+        if self._left:
+            return
+        heard = self.connection.heard()
+        if heard != self._heard_count:
+            self._heard_count, self._heard_at = heard, now
+        self._send_receipts()
+        if not self.connected:
+            if now > self._deadline:
+                self.leave("never connected")
+        elif now - self._heard_at > SILENCE_TIMEOUT:
+            self.leave("fell silent")
+
+    def _connection_changed(self) -> None:
+        if self.connection.connectionState in ("failed", "closed"):
+            self.leave("connection " + self.connection.connectionState)
+        elif self.connected:
+            self._heard_at = self._clock.now()
+
+    def leave(self, why: str) -> None:
+        """Give up the seat and close the connection; once."""
+        if self._left:
+            return
+        self._left = True
+        # Without a seat it was never in: the rooms say who waits in line, the edge whose offer failed.
+        log.log(logging.DEBUG if self._seat is None else logging.INFO, "viewer left: %s", why)
+        self.fanout.watchers.discard(self)
+        if self._seat is not None:
+            self._seat.leave()
+        self._gone(self)
+
+
+def _receipt(frame: Frame, hold_us: int, rtp: int, sent: float) -> Receipt:
+    timings = frame.timings
+    told_us = timings.wait_us + timings.step_us + timings.decode_us + timings.encode_us
+    return Receipt(
+        frame=frame.frame,
+        chunk=frame.chunk,
+        epoch=frame.epoch,
+        rtp=rtp,
+        prompt_version=frame.prompt_version,
+        input_seq=frame.input_seq,
+        applied=frame.controls,
+        hold_us=hold_us,
+        wait_us=timings.wait_us,
+        step_us=timings.step_us,
+        decode_us=timings.decode_us,
+        encode_us=timings.encode_us,
+        pace_us=max(0, round((sent - frame.begun) * 1e6) - told_us),
+    )

@@ -1,0 +1,218 @@
+"""A journal played again: the same seed, prompts and conditions through the engine's door, digests compared.
+
+read():   stream -> Script          what was committed, epoch by epoch
+replay(): Script -> Replayed        the same chunks in a new session, chunk by chunk
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterable, Callable, Mapping
+from dataclasses import dataclass
+
+from ...engine import api
+from . import events
+
+ENCODED_KEPT = 16
+"""Embeddings that are taken as still held by the engine; it holds 32 per session."""
+LAST_FRAMES_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedChunk:
+    chunk: int
+    conditions: api.Conditions
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpochScript:
+    """One start of the world and the chunks that were committed from there."""
+
+    epoch: int
+    seed: int
+    chunks: tuple[CommittedChunk, ...]
+    opening: api.FirstFrames | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a session did. `texts`: every prompt by its embedding key."""
+
+    opened: events.SessionOpened
+    texts: Mapping[str, str]
+    epochs: tuple[EpochScript, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    epoch: int
+    chunk: int
+    recorded: str
+    replayed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    chunks: int
+    mismatches: tuple[Mismatch, ...]
+
+
+class ReplayError(RuntimeError):
+    """The journal cannot be played again here, and why."""
+
+
+async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
+    """The script in a session's events; raises `ReplayError` when the session was never opened."""
+    opened: events.SessionOpened | None = None
+    seeds: dict[int, int] = {}
+    openings: dict[int, api.FirstFrames | None] = {}
+    asked: dict[int, str] = {}
+    texts: dict[str, str] = {}
+    begun: dict[tuple[int, int], api.Conditions] = {}
+    done: dict[int, list[CommittedChunk]] = {}
+    async for event in journal:
+        match event:
+            case events.SessionOpened():
+                opened = event
+                seeds[0] = event.seed
+            case events.EpochStarted():
+                seeds[event.epoch] = event.seed
+                openings[event.epoch] = event.opening
+            case events.PromptAsked():
+                asked[event.number] = event.text
+            case events.PromptReady():
+                texts[event.key] = asked[event.number]
+            case events.ChunkBegun():
+                begun[event.conditions.epoch, event.chunk] = event.conditions
+            case events.ChunkCommitted():
+                conditions = begun[event.epoch, event.chunk]
+                done.setdefault(event.epoch, []).append(CommittedChunk(event.chunk, conditions, event.digest))
+            case _:
+                pass
+    if opened is None:
+        raise ReplayError("this journal does not hold the opening of a session")
+    epochs = tuple(
+        EpochScript(epoch, seed, tuple(done.get(epoch, ())), openings.get(epoch))
+        for epoch, seed in sorted(seeds.items())
+    )
+    return Script(opened, texts, epochs)
+
+
+async def replay(
+    door: api.EngineClient, script: Script, session: str, show: Callable[[api.Frame], None] | None = None
+) -> Replayed:
+    """Play a script in a new session of that name, as background work; raises `ReplayError` when it cannot.
+
+    `show` gets the frames as they were encoded this time.
+    """
+    inbox: asyncio.Queue[api.Event] = asyncio.Queue()
+    opened = script.opened
+    answer = await door.open(
+        api.Open(
+            session=session,
+            card=opened.card,
+            seed=opened.seed,
+            latency_class=api.LatencyClass.BACKGROUND,
+            branch=opened.branch,
+            steps=opened.steps or None,
+        ),
+        inbox.put_nowait,
+    )
+    if isinstance(answer, api.Refused):
+        raise ReplayError(f"the engine refused a place: {answer.detail}")
+    try:
+        if _made_by(answer) != _made_by(opened):
+            raise ReplayError(f"recorded with {_made_by(opened)}; this server has {_made_by(answer)}")
+        return await _Player(door, session, script, inbox, show).play()
+    finally:
+        door.post(api.Close(session=session))
+
+
+def _made_by(opened: api.Opened | events.SessionOpened) -> str:
+    return f"weights '{opened.weights}', {opened.steps} steps, {opened.precision} {opened.mode or 'as usual'}"
+
+
+class _Player:
+    """One replay: posts what the journal says and waits for what the engine says."""
+
+    def __init__(
+        self,
+        door: api.EngineClient,
+        session: str,
+        script: Script,
+        inbox: "asyncio.Queue[api.Event]",
+        show: Callable[[api.Frame], None] | None,
+    ) -> None:
+        self._door = door
+        self._session = session
+        self._script = script
+        self._inbox = inbox
+        self._show = show
+        self._due: int | None = None
+        self._encoded: deque[str] = deque(maxlen=ENCODED_KEPT)
+        self._version = 0
+
+    async def play(self) -> Replayed:
+        mismatches: list[Mismatch] = []
+        chunks = 0
+        for epoch in self._script.epochs:
+            if epoch.epoch > 0:
+                again = api.Supersede(self._session, epoch.epoch, restart=True, seed=epoch.seed, opening=epoch.opening)
+                self._door.post(again)
+            for recorded in epoch.chunks:
+                digest = await self._chunk(recorded)
+                chunks += 1
+                if recorded.digest and digest != recorded.digest:
+                    mismatches.append(Mismatch(epoch.epoch, recorded.chunk, recorded.digest, digest))
+        await self._last_frames()
+        return Replayed(chunks, tuple(mismatches))
+
+    async def _chunk(self, recorded: CommittedChunk) -> str:
+        for share in recorded.conditions.prompts:
+            if share.key not in self._encoded:
+                await self._encode(share.key)
+        while self._due is None:
+            await self._event()
+        if self._due != recorded.chunk:
+            raise ReplayError(f"the journal goes on with chunk {recorded.chunk}, the world with {self._due}")
+        self._due = None
+        begin = api.Begin(session=self._session, chunk=recorded.chunk, conditions=recorded.conditions)
+        self._door.post(begin)
+        while True:
+            event = await self._event()
+            if isinstance(event, api.ChunkDone) and event.chunk == recorded.chunk:
+                return event.digest
+
+    async def _encode(self, key: str) -> None:
+        """Have the embedding of a prompt ready; the engine keeps the most recent ones."""
+        text = self._script.texts.get(key)
+        if text is None:
+            raise ReplayError(f"the journal has no text for the prompt with key {key}")
+        self._version += 1
+        self._encoded.append(key)
+        self._door.post(api.EncodePrompt(session=self._session, version=self._version, text=text))
+        while True:
+            event = await self._event()
+            if isinstance(event, api.PromptEncoded) and event.version == self._version:
+                if event.key != key:
+                    raise ReplayError("this server's text encoder differs: a prompt has another key here")
+                return
+
+    async def _last_frames(self) -> None:
+        """Those of the last chunks are still to come."""
+        if self._show is None:
+            return
+        with contextlib.suppress(TimeoutError):
+            while True:
+                await asyncio.wait_for(self._event(), LAST_FRAMES_S)
+
+    async def _event(self) -> api.Event:
+        event = await self._inbox.get()
+        if isinstance(event, api.Frame) and self._show is not None:
+            self._show(event)
+        if isinstance(event, api.Fault):
+            raise ReplayError(f"the engine failed during replay: {event.code}: {event.detail}")
+        if isinstance(event, api.ChunkDue):
+            self._due = event.chunk
+        return event

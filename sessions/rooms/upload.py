@@ -1,0 +1,80 @@
+"""Uploads on their way: who may send a first frame, how many at once, how long; then the world begins from it.
+
+    token -> driver? card? rate? -> a free place -> body, bounded -> frames (a thread) -> still the driver? -> new epoch
+
+Knows neither HTTP nor sockets: the body is an iterator of bytes.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from ..counters import RoomsCounters
+from ..messages import FirstFrame, WorldState
+from .first_frames import BadFirstFrames, UploadedMedia, read
+from .participant import Participant
+from .room import Room
+
+AT_ONCE = 2
+BODY_SECONDS = 30.0
+
+
+class FirstFrameUploads:
+    """Of one server; more than `AT_ONCE` are refused with `busy`."""
+
+    def __init__(self, counters: RoomsCounters) -> None:
+        self._counters = counters
+        self._under_way = 0
+
+    async def begin(
+        self, room: Room | None, token: str, media: UploadedMedia, body: AsyncIterator[bytes]
+    ) -> FirstFrame:
+        """Begin the room's world from a file; raises `BadFirstFrames` and then nothing has changed."""
+        try:
+            return await self._begin(room, token, media, body)
+        except BadFirstFrames:
+            self._counters.openings_refused += 1
+            raise
+
+    async def _begin(
+        self, room: Room | None, token: str, media: UploadedMedia, body: AsyncIterator[bytes]
+    ) -> FirstFrame:
+        room, driver = _driver(room, token)
+        card = room.session.card
+        if card is None or card.opening is None:
+            raise BadFirstFrames("no_first_frame", "the worlds of this card begin from words alone")
+        if self._under_way >= AT_ONCE or not driver.may_upload():
+            raise BadFirstFrames("busy", "too many uploads: try again in a moment")
+        self._under_way += 1
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                data = await _bounded(body, media.bytes_max)
+            opening = await asyncio.to_thread(read, data, media, card, card.opening)
+        except TimeoutError:
+            raise BadFirstFrames("too_slow", f"the file did not arrive within {BODY_SECONDS:.0f} s") from None
+        finally:
+            self._under_way -= 1
+        _driver(room, token)
+        epoch = room.session.start_anew(room.fresh_seed(), driver.participant, opening)
+        self._counters.openings += 1
+        return FirstFrame(epoch, opening.frames, opening.width, opening.height)
+
+
+def _driver(room: Room | None, token: str) -> tuple[Room, Participant]:
+    if room is None or room.session.state in (WorldState.OPENING, WorldState.CLOSED):
+        raise BadFirstFrames("no_room", "no world is open in this room")
+    member = room.member(token)
+    if member is None:
+        raise BadFirstFrames("no_place", "this token has no connected place in the room")
+    if not room.holds_wheel(member.participant):
+        raise BadFirstFrames("not_driving", "only the driver says where the world begins")
+    return room, member
+
+
+async def _bounded(body: AsyncIterator[bytes], limit: int) -> bytes:
+    """The body, read no further than the limit."""
+    parts = bytearray()
+    async for part in body:
+        parts += part
+        if len(parts) > limit:
+            raise BadFirstFrames("too_large", f"more than {limit} bytes")
+    return bytes(parts)

@@ -1,0 +1,1 @@
+"""One session: its states, its inputs until a chunk takes them, and its prompts."""

@@ -1,0 +1,131 @@
+"""A session's prompt memory: every version, and the mix of prompts that steers the world now.
+
+    weight of the new prompt        cut: 1 from the next chunk on
+    1 |          ____               blend: rises with the frames played, from whatever mix is there now
+    0 |____/                        a prompt that arrives during a blend starts from the current mix: no jump
+
+Pure: counts frames, never seconds of a clock. Survives reconnects because it belongs to the session.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+
+import msgspec
+
+from ...engine.api import PromptShare
+from ..messages import Transition
+
+KEPT_VERSIONS = 64
+MOST_SHARES = 4
+
+
+class PromptVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One prompt of a session. `key` None = its embedding is not there yet; `frames` is the length of its blend."""
+
+    number: int
+    text: str
+    transition: Transition
+    frames: int
+    key: str | None = None
+
+
+class PromptsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The prompt memory: versions that took effect, oldest first, and the mix that the last one began from."""
+
+    versions: tuple[PromptVersion, ...]
+    start: dict[str, float]
+    played: int
+
+
+class PromptMemory:
+    """Versions in order of asking, and the mix in order of encoding."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, PromptVersion] = {}
+        self._versions: deque[PromptVersion] = deque(maxlen=KEPT_VERSIONS)
+        self._last = 0
+        self._start: Mapping[str, float] = {}
+        self._played = 0
+        self._rebuild = False
+
+    @property
+    def current(self) -> PromptVersion | None:
+        """The version that the world has, or is on its way to."""
+        return self._versions[-1] if self._versions else None
+
+    @property
+    def number(self) -> int:
+        return self._versions[-1].number if self._versions else 0
+
+    @property
+    def waiting(self) -> int:
+        """Versions whose embedding is still to come."""
+        return len(self._waiting)
+
+    def versions(self) -> tuple[PromptVersion, ...]:
+        """The last versions that took effect, oldest first."""
+        return tuple(self._versions)
+
+    def ask(self, text: str, transition: Transition, frames: int) -> PromptVersion:
+        """A new version that waits for its embedding; a blend takes `frames`, a cut none."""
+        self._last += 1
+        version = PromptVersion(self._last, text, transition, frames if transition is Transition.BLEND else 0)
+        self._waiting[version.number] = version
+        return version
+
+    def encoded(self, number: int, key: str) -> PromptVersion | None:
+        """The embedding of a version is there: the world turns to it. None when a newer one already did."""
+        version = self._waiting.pop(number, None)
+        if version is None or number < self.number:
+            return None
+        self._start = self._weights(self._played)
+        self._played = 0
+        self._rebuild = self._rebuild or version.transition is Transition.RECACHE
+        version = msgspec.structs.replace(version, key=key)
+        self._versions.append(version)
+        return version
+
+    def failed(self, number: int) -> PromptVersion | None:
+        """The version cannot be encoded and never takes effect."""
+        return self._waiting.pop(number, None)
+
+    def record(self) -> PromptsRecord:
+        """Everything but what waits for its embedding and rebuilds to come."""
+        return PromptsRecord(self.versions(), dict(self._start), self._played)
+
+    def restore(self, record: PromptsRecord) -> None:
+        """Be what was recorded; for a memory that was never asked."""
+        self._versions.extend(record.versions)
+        self._last, self._start, self._played = self.number, dict(record.start), record.played
+
+    def settle(self) -> None:
+        """End a blend at once, for a world that starts anew: it has nothing to rebuild either."""
+        self._start, self._rebuild = {}, False
+
+    def rebuild(self) -> None:
+        """The next chunk rebuilds the cache under the mix of now."""
+        self._rebuild = True
+
+    def take_rebuild(self) -> bool:
+        """Whether the next chunk rebuilds the cache; asked once per chunk."""
+        rebuild, self._rebuild = self._rebuild, False
+        return rebuild
+
+    def take(self, frames: int) -> tuple[PromptShare, ...]:
+        """The mix for the next chunk, which plays `frames` frames; weights sum to 1 (empty = no prompt at all)."""
+        self._played += frames
+        weights = self._weights(self._played)
+        return tuple(PromptShare(key=key, weight=weight) for key, weight in weights.items())
+
+    def _weights(self, played: int) -> Mapping[str, float]:
+        version = self.current
+        if version is None or version.key is None:
+            return {}
+        done = 1.0 if not self._start or played >= version.frames else played / version.frames
+        weights = {key: weight * (1.0 - done) for key, weight in self._start.items()} if done < 1.0 else {}
+        weights[version.key] = weights.get(version.key, 0.0) + done
+        kept = sorted(weights, key=lambda key: weights[key], reverse=True)[:MOST_SHARES]
+        if version.key not in kept:
+            kept[-1] = version.key
+        total = sum(weights[key] for key in kept)
+        return {key: weights[key] / total for key in weights if key in kept and weights[key] > 0.0}

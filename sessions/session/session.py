@@ -1,0 +1,297 @@
+"""One world through time: its state, inputs, prompt memory, epoch and journal. Outlives every connection.
+
+    engine                     session                           room
+    ChunkDue(n)  ----------->  sample inbox + prompt mix
+                 <-----------  Begin(n, conditions)
+    ChunkDone(n) ----------->  Applied(n) to who steered  ---->  reply
+    Frame        ----------->  older epoch? dropped       ---->  every viewer
+
+Knows no participant but by name, and no connection: what viewers get goes through its `Audience`.
+"""
+
+from typing import assert_never
+
+from ...clock import Clock
+from ...engine import api
+from .. import messages
+from ..audience import Audience
+from ..counters import RoomsCounters
+from ..journal import events
+from ..journal.journal import Journal
+from ..rooms.rate import Rate
+from ..rooms.suspend_store import SessionRecord
+from .inbox import Inbox, keymap
+from .inflight import InflightInputs, PendingAck, Reply
+from .prompting import Prompting
+from .prompts import PromptMemory
+from .spec import SessionSpec
+from .states import Cause, may, move
+
+
+class Session:
+    """A world in the engine. Everything but `open` returns at once."""
+
+    def __init__(
+        self,
+        spec: SessionSpec,
+        door: api.EngineClient,
+        journal: Journal,
+        clock: Clock,
+        counters: RoomsCounters,
+        audience: Audience,
+    ) -> None:
+        self.spec = spec
+        self.state = messages.WorldState.OPENING
+        self.epoch, self.next_chunk = 0, 0
+        self.prompting = Prompting(spec.name, door, self.record)
+        self.card: api.CardInfo | None = None
+        self._door, self._journal, self._clock = door, journal, clock
+        self._counters, self._audience = counters, audience
+        self._flights = InflightInputs()
+        self._inbox: Inbox | None = None
+        self._paused, self._weights = False, ""
+        self._due: int | None = None
+        self._fault_rate = Rate(per_s=2.0, burst=4)
+
+    # ---- life -----------------------------------------------------------------------------------------------------
+
+    async def open(self) -> api.Refused | None:
+        """Ask the engine for a place, in line under the room's name; the refusal when it has none."""
+        answer = await self._door.open(self.spec.ask(), self.take)
+        if isinstance(answer, api.Refused):
+            self._counters.sessions_refused += 1
+            self.state = move(self.state, Cause.REFUSED, lambda *_: None)
+            return answer
+        self._counters.sessions_opened += 1
+        self.card = card = answer.card
+        self._weights = answer.weights
+        self.record(self.spec.opened(answer))
+        self._move(Cause.OPENED)
+        text = self.spec.prompt if self.spec.prompt is not None else next(iter(card.suggestions), None)
+        if text is not None:
+            self.prompting.ask(text, messages.Transition.CUT, frames=0)
+        self._begin_when_prompted(self._due)
+        return None
+
+    def bring_back(self, record: SessionRecord, card: api.CardInfo) -> None:
+        """`open` for a session whose world the engine has taken over: it stands still until somebody is connected."""
+        self.card, self._weights = card, record.weights
+        self.epoch, self.next_chunk, self._paused = record.epoch, record.chunk, record.paused
+        self.prompts.restore(record.prompts)
+        self._journal.go_on(self.spec.name, record.journaled)
+        self._move(Cause.BROUGHT_BACK)
+
+    def recorded(self) -> SessionRecord:
+        """What `bring_back` needs besides the world."""
+        name, seed, number = self.spec.name, self.spec.seed, self._journal.number(self.spec.name)
+        at = (self.epoch, self.next_chunk, self._paused, number)
+        return SessionRecord(name, self._opened().name, self._weights, seed, *at, self.prompts.record())
+
+    def leave(self) -> None:
+        """It was put aside: the engine frees the place, the journal stays open for whoever brings it back."""
+        self.state = messages.WorldState.CLOSED
+        self._door.post(api.Close(session=self.spec.name))
+        self._journal.forget(self.spec.name)
+
+    def close(self, reason: str) -> None:
+        """The end: the engine frees the place. Closing twice does nothing."""
+        if not may(self.state, Cause.CLOSE):
+            return
+        self._move(Cause.CLOSE)
+        self._door.post(api.Close(session=self.spec.name))
+        self._counters.sessions_closed += 1
+        self.record(events.SessionClosed(reason=reason))
+        self._journal.forget(self.spec.name)
+        self._inbox = None
+        self._audience.closed(reason)
+
+    def abandon(self) -> None:
+        """Nobody is connected: the world stands still, its caches stay."""
+        if not may(self.state, Cause.ABANDONED):
+            return
+        running = self.state is messages.WorldState.RUNNING
+        self._move(Cause.ABANDONED)
+        if running:
+            self._door.post(api.Pause(session=self.spec.name))
+
+    def welcome_back(self) -> None:
+        """Somebody is connected again: the world goes on as it was left."""
+        if self.state is not messages.WorldState.HELD:
+            return
+        self._move(Cause.RETURNED_TO_PAUSE if self._paused else Cause.RETURNED)
+        if not self._paused:
+            self._door.post(api.Resume(session=self.spec.name))
+
+    @property
+    def prompts(self) -> PromptMemory:
+        return self.prompting.memory
+
+    # ---- steering -------------------------------------------------------------------------------------------------
+
+    def new_inbox(self) -> Inbox:
+        """An inbox for one connection."""
+        card = self._opened()
+        return Inbox(keymap(card.controls), len(card.controls))
+
+    def steered_by(self, inbox: Inbox | None) -> None:
+        """From the next chunk on this inbox steers; None releases every key."""
+        if inbox is not None:
+            inbox.flush()
+        self._inbox = inbox
+
+    def prompt(self, message: messages.Prompt, participant: str, reply: Reply) -> None:
+        if self.prompting.full:
+            reply(messages.Problem(code="busy", detail="too many prompts wait to be encoded", id=message.id))
+            return
+        if message.transition is messages.Transition.RECACHE and not self._opened().recache:
+            reply(messages.Problem(code="no_recache", detail="this world cannot rebuild its memory", id=message.id))
+            return
+        self._counters.prompts += 1
+        reply(messages.Accepted(id=message.id))
+        frames = round(message.seconds * self._opened().fps)
+        self.prompting.ask(message.text, message.transition, frames, participant, PendingAck(message.id, reply))
+
+    def pause(self, message: messages.PauseWorld, reply: Reply) -> None:
+        if not may(self.state, Cause.PAUSE):
+            reply(messages.Problem(code="not_running", detail=f"the world is {self.state}", id=message.id))
+            return
+        self._move(Cause.PAUSE)
+        self._paused = True
+        self._door.post(api.Pause(session=self.spec.name))
+        reply(messages.Accepted(id=message.id))
+        reply(messages.Applied(id=message.id, chunk=self.next_chunk))
+
+    def resume(self, message: messages.ResumeWorld, reply: Reply) -> None:
+        if not may(self.state, Cause.RESUME):
+            reply(messages.Problem(code="not_paused", detail=f"the world is {self.state}", id=message.id))
+            return
+        self._move(Cause.RESUME)
+        self._paused = False
+        if self._inbox is not None:
+            self._inbox.flush()  # taps at a still picture steer nothing
+        self._door.post(api.Resume(session=self.spec.name))
+        reply(messages.Accepted(id=message.id))
+        self._flights.expect(PendingAck(message.id, reply))
+
+    def reset(self, message: messages.ResetWorld, fresh_seed: int, participant: str, reply: Reply) -> None:
+        reply(messages.Accepted(id=message.id))
+        self.start_anew(fresh_seed if message.seed is None else message.seed, participant)
+        self._flights.expect(PendingAck(message.id, reply))
+
+    def start_anew(self, seed: int, participant: str, opening: api.FirstFrames | None = None) -> int:
+        """A new epoch: running work is void, its frames are never shown, the prompt stays. Returns its number."""
+        self.epoch += 1
+        self.prompts.settle()
+        if self._inbox is not None:
+            self._inbox.flush()
+        self._door.post(api.Supersede(self.spec.name, self.epoch, restart=True, seed=seed, opening=opening))
+        self.record(events.EpochStarted(epoch=self.epoch, seed=seed, participant=participant, opening=opening))
+        self._counters.resets += 1
+        self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
+        return self.epoch
+
+    def feedback(self, message: messages.Feedback, participant: str, reply: Reply) -> None:
+        self.record(events.FeedbackGiven(participant=participant, chunk=message.chunk, value=message.value))
+        self._counters.feedback += 1
+        reply(messages.Accepted(id=message.id))
+
+    def request_key(self, joined: bool) -> None:
+        self._door.post(api.RequestKey(session=self.spec.name, joined=joined))
+
+    # ---- the engine's events --------------------------------------------------------------------------------------
+
+    def take(self, event: api.Event) -> None:
+        if self.state is messages.WorldState.CLOSED:
+            return
+        match event:
+            case api.ChunkDue():
+                self._begin_when_prompted(event.chunk)
+            case api.Frame():
+                self._frame(event)
+            case api.ChunkDone():
+                self._done(event)
+            case api.ChunkCancelled():
+                self._counters.chunks_cancelled += 1
+                self.record(events.ChunkDropped(chunk=event.chunk, epoch=event.epoch))
+                self._cancelled(event.epoch, event.chunk)
+            case api.PromptEncoded():
+                self._encoded(event)
+            case api.Fault():
+                self._fault(event)
+            case _:
+                assert_never(event)
+
+    def _begin_when_prompted(self, chunk: int | None) -> None:
+        """The first chunk of a world waits for the embedding of its first prompt; no later one ever waits."""
+        if chunk is None:
+            return
+        if self.card is None or self.prompting.first_waits:
+            self._due = chunk
+        else:
+            self._begin(chunk)
+
+    def _begin(self, chunk: int) -> None:
+        card, epoch = self._opened(), self.epoch
+        self._due = None
+        self._cancelled(epoch, chunk)  # begun before and failed: it begins again
+        conditions = self._flights.begin(epoch, chunk, card, self._inbox, self.prompts)
+        self.next_chunk = chunk + 1
+        self._counters.chunks_begun += 1
+        self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
+        # Last, because the engine may answer within the call.
+        self._door.post(api.Begin(session=self.spec.name, chunk=chunk, conditions=conditions))
+
+    def _cancelled(self, epoch: int, chunk: int) -> None:
+        if self._flights.cancelled(epoch, chunk, same_world=epoch == self.epoch):
+            self.prompts.rebuild()
+
+    def _frame(self, frame: api.Frame) -> None:
+        if frame.epoch < self.epoch:
+            self._counters.frames_old_epoch += 1
+            return
+        self._counters.frames += 1
+        self._audience.show(frame, self._flights.hold_us(frame.epoch, frame.chunk, frame.begun))
+
+    def _done(self, event: api.ChunkDone) -> None:
+        self._counters.chunks_done += 1
+        self._counters.chunks_late += event.late_us > self._opened().absorbed_us
+        self._flights.done(event.epoch, event.chunk)
+        self.record(events.ChunkCommitted(event.chunk, event.epoch, event.digest, event.late_us, event.timings))
+
+    def _encoded(self, event: api.PromptEncoded) -> None:
+        version, steer = self.prompting.encoded(event)
+        if steer is not None:
+            self._flights.expect(steer)
+        if version is not None:
+            self._audience.tell(messages.PromptChanged(version=version.number, text=version.text))
+        self._begin_when_prompted(self._due)
+
+    def _fault(self, event: api.Fault) -> None:
+        self._counters.faults += 1
+        self.record(events.Faulted(code=event.code, detail=event.detail, fatal=event.fatal))
+        steer = self.prompting.failed(event.prompt_version)
+        if steer is not None:
+            steer.reply(messages.Problem(code=event.code, detail=event.detail, id=steer.id))
+        elif event.fatal or self._fault_rate.allows(self._clock.now()):
+            self._audience.tell(messages.Problem(code=event.code, detail=event.detail))
+        if event.fatal:
+            self.close(event.code)
+        else:
+            self._begin_when_prompted(self._due)
+
+    # ---- inside ---------------------------------------------------------------------------------------------------
+
+    def _move(self, cause: Cause) -> None:
+        def record(before: messages.WorldState, after: messages.WorldState, cause: Cause) -> None:
+            self.record(events.StateMoved(before=before, after=after, cause=cause))
+
+        self.state = move(self.state, cause, record)
+        self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
+
+    def record(self, event: events.JournalEvent) -> None:
+        """Journal an event of this session; also for what happens around it: who came, went or took the wheel."""
+        self._journal.record(self.spec.name, event)
+
+    def _opened(self) -> api.CardInfo:
+        assert self.card is not None, "the session is open"
+        return self.card
