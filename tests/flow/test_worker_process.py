@@ -93,13 +93,13 @@ async def test_a_worker_that_cannot_serve_says_why() -> None:
 ORPHAN = """
 import asyncio, os, sys
 from worldroom.clock import SystemClock
-from worldroom.engine.worker.client import RemoteEngine
-from worldroom.engine.worker.spec import Serving
+from worldroom.engine.worker.client import WorkerClient
+from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.toy.card import ToySpec
 
 async def main():
-    door = RemoteEngine(Serving(("toy",), None, ToySpec(), EngineSpec()), SystemClock())
+    door = WorkerClient(WorkerSpec(("toy",), None, ToySpec(), EngineSpec()), SystemClock())
     await door.start()
     print(door.pid, door._folder, "torch" in sys.modules, flush=True)
     os.kill(os.getpid(), 9)
