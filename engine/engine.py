@@ -68,7 +68,7 @@ class Engine:
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)
         self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
         self._features = FeatureCache(spec.features_max, spec.feature_bytes_max)
-        self._shared = Services(
+        self._services = Services(
             clock,
             spec,
             self._costs,
@@ -82,7 +82,7 @@ class Engine:
             prices,
             raw or Path(tempfile.gettempdir()),
         )
-        self._upkeep = Maintenance(self._served, self._shared, self._device.name)
+        self._upkeep = Maintenance(self._served, self._services, self._device.name)
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -100,7 +100,7 @@ class Engine:
         self._serving = asyncio.get_running_loop().create_task(self._dispatcher.run())
         for served in self._served.values():
             await self._device.allocate(served.loaded, served.pool.slots)
-            await warm_up(served, self._shared, self._device)
+            await warm_up(served, self._services, self._device)
         self._upkeep.start()
         self._reception.ready = True
 
@@ -110,7 +110,7 @@ class Engine:
         if isinstance(admitted, Refusal):
             return self._reception.refused(command, admitted)
         served, listener = self._served[admitted.card], self._watch(admitted, events)
-        live = EngineSession(admitted, served, self._shared, listener, self._gone, self._reception.fits)
+        live = EngineSession(admitted, served, self._services, listener, self._gone, self._reception.fits)
         return await self._enter(live, EngineSession.start)
 
     async def revive(
@@ -122,7 +122,7 @@ class Engine:
         if served is None or command.session in self._lives:
             return api.Refused(command.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
         live = EngineSession(
-            command, served, self._shared, self._watch(command, events), self._gone, self._reception.fits
+            command, served, self._services, self._watch(command, events), self._gone, self._reception.fits
         )
         return await self._enter(live, lambda live: live.revive(past, kept))
 
@@ -172,7 +172,7 @@ class Engine:
         if self._closed:
             return
         self._closed, self._reception.ready = True, False
-        self._shared.scope.cancel()
+        self._services.scope.cancel()
         for live in [*self._lives.values()]:
             self._close(live)
         while self._going:

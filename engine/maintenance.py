@@ -16,18 +16,18 @@ KEEP_EVERY = 30.0
 class Maintenance:
     """`start` once the cards are priced; `close` writes down what was learned since."""
 
-    def __init__(self, served: dict[str, CardRuntime], shared: Services, device: str) -> None:
-        self._served, self._shared = served, shared
-        kept = {} if shared.prices is None else served
+    def __init__(self, served: dict[str, CardRuntime], services: Services, device: str) -> None:
+        self._served, self._services = served, services
+        kept = {} if services.prices is None else served
         self._subjects = {card: cost_store.subject(one, device) for card, one in kept.items()}
         self._written: dict[str, cost_store.PriceSheet] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self.inspection = IntegrityCheck((shared.features, *(one.pool for one in served.values())))
+        self.inspection = IntegrityCheck((services.features, *(one.pool for one in served.values())))
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(self._inspect()))
-        if self._shared.prices is not None:
+        if self._services.prices is not None:
             self._tasks.append(loop.create_task(self._keep()))
 
     async def close(self) -> None:
@@ -39,7 +39,7 @@ class Maintenance:
 
     async def _inspect(self) -> None:
         """Every so often, when nothing waits for the device; where that never happens, at the latest after a while."""
-        clock, dispatcher = self._shared.clock, self._shared.dispatcher
+        clock, dispatcher = self._services.clock, self._services.dispatcher
         latest = clock.now() + INSPECT_LATEST
         while True:
             await asyncio.sleep(INSPECT_EVERY)
@@ -54,11 +54,11 @@ class Maintenance:
 
     async def _write(self) -> None:
         """Cards whose prices have moved; the sheet is taken on the loop and written on a thread."""
-        loop, folder = asyncio.get_running_loop(), self._shared.prices
+        loop, folder = asyncio.get_running_loop(), self._services.prices
         if folder is None:
             return
         for card, served in self._served.items():
-            sheet = cost_store.sheet_of(served, self._shared.costs, self._subjects[card])
+            sheet = cost_store.sheet_of(served, self._services.costs, self._subjects[card])
             if sheet != self._written.get(card):
-                await loop.run_in_executor(self._shared.encoders, folder.write, card, sheet)
+                await loop.run_in_executor(self._services.encoders, folder.write, card, sheet)
                 self._written[card] = sheet

@@ -37,41 +37,41 @@ CREDIBLE, NOISE = 2.0, 0.0005
 """Kept prices are believed when the fastest chunk of now and of then differ by no more than this factor and noise."""
 
 
-async def warm_up(served: CardRuntime, shared: Services, device: Device) -> None:
+async def warm_up(served: CardRuntime, services: Services, device: Device) -> None:
     """Run the card alone. Needs a dispatcher that serves its queue and no session."""
-    started, card, default = shared.clock.now(), served.loaded.card, served.default_steps
-    first = await _Rehearsal(served, shared).chunks(default, CHUNKS)
-    shared.costs.forget(card.name)
+    started, card, default = services.clock.now(), served.loaded.card, served.default_steps
+    first = await _Rehearsal(served, services).chunks(default, CHUNKS)
+    services.costs.forget(card.name)
     served.chunks.clear()
     served.profiles.clear()
-    await _Rehearsal(served, shared).chunks(default, CHUNKS)
-    kept = await _take_over_kept(served, shared, device)
+    await _Rehearsal(served, services).chunks(default, CHUNKS)
+    kept = await _take_over_kept(served, services, device)
     for steps in card.recipe.steps_allowed():
         if steps != default:
-            await _Rehearsal(served, shared).chunks(steps, CHUNKS_TOUCHED if kept else CHUNKS)
+            await _Rehearsal(served, services).chunks(steps, CHUNKS_TOUCHED if kept else CHUNKS)
     if not kept:
-        await _Rehearsal(served, shared).chunks(default, CHUNKS_PRICED, SECONDS_PRICED)
+        await _Rehearsal(served, services).chunks(default, CHUNKS_PRICED, SECONDS_PRICED)
     for key in dict.fromkeys(served.profiles[default]):
-        await _price_batches(served, shared, device, key, rows=2)
+        await _price_batches(served, services, device, key, rows=2)
     for key in _unrehearsed(served):
-        await _price_batches(served, shared, device, key, rows=1)
+        await _price_batches(served, services, device, key, rows=1)
     if served.loaded.slab is not None:
-        await _price_cache_io(served, shared, device)
-    await _warm_encoder(served, shared, first, FRAMES_TOUCHED if kept else FRAMES)
-    seconds = shared.clock.now() - started
+        await _price_cache_io(served, services, device)
+    await _warm_encoder(served, services, first, FRAMES_TOUCHED if kept else FRAMES)
+    seconds = services.clock.now() - started
     log.info("card '%s' is warm after %.2f s, its prices were %s", card.name, seconds, "kept" if kept else "measured")
-    if shared.prices is not None and not kept:
-        sheet = cost_store.sheet_of(served, shared.costs, cost_store.subject(served, device.name))
-        await asyncio.get_running_loop().run_in_executor(shared.encoders, shared.prices.write, card.name, sheet)
+    if services.prices is not None and not kept:
+        sheet = cost_store.sheet_of(served, services.costs, cost_store.subject(served, device.name))
+        await asyncio.get_running_loop().run_in_executor(services.encoders, services.prices.write, card.name, sheet)
 
 
-async def _take_over_kept(served: CardRuntime, shared: Services, device: Device) -> bool:
+async def _take_over_kept(served: CardRuntime, services: Services, device: Device) -> bool:
     """Whether there were prices on disk that agree with the few chunks made so far; then they are known now."""
-    folder, card, steps = shared.prices, served.loaded.card.name, served.default_steps
+    folder, card, steps = services.prices, served.loaded.card.name, served.default_steps
     if folder is None:
         return False
     subject = cost_store.subject(served, device.name)
-    sheet = await asyncio.get_running_loop().run_in_executor(shared.encoders, folder.read, card, subject)
+    sheet = await asyncio.get_running_loop().run_in_executor(services.encoders, folder.read, card, subject)
     chunk = next((chunk for chunk in sheet.chunks if chunk.steps == steps), None) if sheet else None
     if sheet is None or chunk is None:
         return False
@@ -79,21 +79,21 @@ async def _take_over_kept(served: CardRuntime, shared: Services, device: Device)
     if max(then, now) > CREDIBLE * min(then, now) + NOISE:
         log.warning("kept prices of '%s' are ignored: a chunk took %.4f s, now it takes %.4f s", card, then, now)
         return False
-    cost_store.restore(sheet, served, shared.costs)
+    cost_store.restore(sheet, served, services.costs)
     return True
 
 
 class _Rehearsal:
     """A session without a person: slot, prompt and carry for a few chunks."""
 
-    def __init__(self, served: CardRuntime, shared: Services) -> None:
-        self._served, self._shared = served, shared
+    def __init__(self, served: CardRuntime, services: Services) -> None:
+        self._served, self._services = served, services
         self._steps: list[StepKey] = []
         self._seconds = 0.0
 
     async def chunks(self, steps: int, count: int, seconds: float = math.inf) -> Outcome[Any]:
         """Make `count` chunks, or fewer when `seconds` are over; returns the last one."""
-        served, until = self._served, self._shared.clock.now() + seconds
+        served, until = self._served, self._services.clock.now() + seconds
         slot = served.pool.acquire()
         writes, carry = served.writes(slot), None
         feature = (await self._run(served.prompt_step(), served.loaded.card.suggestions[0], None)).result
@@ -104,11 +104,11 @@ class _Rehearsal:
                     0, 0, number, steps, _idle(served), ((feature, 1.0),), carry, served.pool.count(slot)
                 )
                 outcome = await drive_chunk(
-                    served.loaded.loop, ask, writes, self._execute, self._shared.scope, served.loaded.card.frame
+                    served.loaded.loop, ask, writes, self._execute, self._services.scope, served.loaded.card.frame
                 )
                 carry = outcome.carry
                 served.finished(steps, self._steps, self._seconds)
-                if self._shared.clock.now() >= until:
+                if self._services.clock.now() >= until:
                     break
         finally:
             served.pool.free(slot)
@@ -122,18 +122,18 @@ class _Rehearsal:
         return ran.result
 
     async def _run(self, key: StepKey, row: Any, view: CacheView | None) -> StepRun:
-        shared = self._shared
+        services = self._services
         ticket = Ticket(
-            number=shared.dispatcher.number(),
+            number=services.dispatcher.number(),
             session="",
             key=key,
             latency_class=api.LatencyClass.INTERACTIVE,
-            queued=shared.clock.now(),
+            queued=services.clock.now(),
             latest_start=math.inf,
             deadline=math.inf,
             remaining=0.0,
         )
-        return await shared.dispatcher.submit(ticket, QueuedStep(self._served.loaded, row, view, shared.scope))
+        return await services.dispatcher.submit(ticket, QueuedStep(self._served.loaded, row, view, services.scope))
 
 
 def _idle(served: CardRuntime) -> Conditions:
@@ -150,39 +150,41 @@ def _unrehearsed(served: CardRuntime) -> list[StepKey]:
     return [StepKey(card.name, kind, (), precision) for kind in kinds if kind not in rehearsed]
 
 
-async def _price_batches(served: CardRuntime, shared: Services, device: Device, key: StepKey, rows: int) -> None:
+async def _price_batches(served: CardRuntime, services: Services, device: Device, key: StepKey, rows: int) -> None:
     """Measure `rows` rows and more: one row of what is in every chunk was measured there."""
-    while rows <= min(shared.spec.max_rows, served.pool.slots):
+    while rows <= min(services.spec.max_rows, served.pool.slots):
         work = served.loaded.runtime.warm_up_rows(key.kind, rows)
         batch = Batch(served.loaded, key.kind, tuple(row for row, _ in work), tuple(view for _, view in work))
-        await _price(shared, device, key, batch)
+        await _price(services, device, key, batch)
         rows *= 2
 
 
-async def _price_cache_io(served: CardRuntime, shared: Services, device: Device) -> None:
+async def _price_cache_io(served: CardRuntime, services: Services, device: Device) -> None:
     """Measure reading a full window, as a checkpoint does."""
     slot = served.pool.acquire()
     row = ReadEntries(slot, tuple(range(served.pool.spec.window)))
     try:
-        await _price(shared, device, served.cache_step(), Batch(served.loaded, StepKind.CACHE_IO, (row,), (None,)))
+        await _price(services, device, served.cache_step(), Batch(served.loaded, StepKind.CACHE_IO, (row,), (None,)))
     finally:
         served.pool.free(slot)
 
 
-async def _price(shared: Services, device: Device, key: StepKey, batch: Batch) -> None:
+async def _price(services: Services, device: Device, key: StepKey, batch: Batch) -> None:
     """Run the batch once to make it warm, then to measure it where its price is not known yet."""
     rows = len(batch.rows)
     await run(device, batch)
-    for _ in range(0 if shared.costs.measured(key, rows) else BATCHES):
-        shared.costs.observe(key, rows, (await run(device, batch)).seconds)
+    for _ in range(0 if services.costs.measured(key, rows) else BATCHES):
+        services.costs.observe(key, rows, (await run(device, batch)).seconds)
 
 
-async def _warm_encoder(served: CardRuntime, shared: Services, outcome: Outcome[Any], frames: int) -> None:
+async def _warm_encoder(served: CardRuntime, services: Services, outcome: Outcome[Any], frames: int) -> None:
     loop, frame = asyncio.get_running_loop(), served.loaded.card.frame
-    encoder = await loop.run_in_executor(shared.encoders, shared.encoder, frame, shared.spec.kbps, shared.spec.kbps_max)
+    encoder = await loop.run_in_executor(
+        services.encoders, services.encoder, frame, services.spec.kbps, services.spec.kbps_max
+    )
     picture = np.asarray(outcome.frames[0])
     for number in range(frames):
-        started = shared.clock.now()
-        await loop.run_in_executor(shared.encoders, encoder.encode, picture, number * 3000, number == 2)
+        started = services.clock.now()
+        await loop.run_in_executor(services.encoders, encoder.encode, picture, number * 3000, number == 2)
         if number >= 2:
-            served.encoding.observe(shared.clock.now() - started)
+            served.encoding.observe(services.clock.now() - started)

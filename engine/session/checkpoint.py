@@ -25,29 +25,29 @@ log = logging.getLogger(__name__)
 
 
 async def cache_io(
-    world: SessionWorld, shared: Services, scope: CancelScope, row: ReadEntries | WriteEntries, latest_start: float
+    world: SessionWorld, services: Services, scope: CancelScope, row: ReadEntries | WriteEntries, latest_start: float
 ) -> tuple[bytes, ...]:
     """One cache_io step; raises `Superseded` when the scope was cancelled before it ran."""
     loaded = world.served.loaded
     key = world.served.cache_step()
-    price = shared.costs.price(key, 1)
+    price = services.costs.price(key, 1)
     ticket = Ticket(
-        number=shared.dispatcher.number(),
+        number=services.dispatcher.number(),
         session=world.session,
         key=key,
         latency_class=LatencyClass.INTERACTIVE,
-        queued=shared.clock.now(),
+        queued=services.clock.now(),
         latest_start=latest_start,
         deadline=latest_start + price,
         remaining=price,
     )
-    ran = await shared.dispatcher.submit(ticket, QueuedStep(loaded, row, None, scope))
+    ran = await services.dispatcher.submit(ticket, QueuedStep(loaded, row, None, scope))
     data: tuple[bytes, ...] = ran.result
     return data
 
 
 async def capture(
-    world: SessionWorld, shared: Services, scope: CancelScope, prompts: Prompts, latest_start: float
+    world: SessionWorld, services: Services, scope: CancelScope, prompts: Prompts, latest_start: float
 ) -> Snapshot | None:
     """The world as it is at this boundary; None when it moved on before its cache was read. Call at a boundary."""
     pool, slot, loaded = world.served.pool, world.slot, world.served.loaded
@@ -55,7 +55,7 @@ async def capture(
     seed, number, epoch, carry, picture = world.seed, world.number, world.epoch, world.carry, world.picture
     opening = world.opening
     features = snapshot.features_of(prompts.held())
-    data = await cache_io(world, shared, scope, ReadEntries(slot, entries), latest_start) if entries else ()
+    data = await cache_io(world, services, scope, ReadEntries(slot, entries), latest_start) if entries else ()
     if world.generation != generation or not pool.untouched(slot, entries, count):
         return None
     return Snapshot(
@@ -75,14 +75,14 @@ async def capture(
 
 
 async def bring_back(
-    world: SessionWorld, kept: Snapshot, shared: Services, scope: CancelScope, prompts: Prompts
+    world: SessionWorld, kept: Snapshot, services: Services, scope: CancelScope, prompts: Prompts
 ) -> None:
     """Make a fresh world what a snapshot says; raises `SnapshotMismatch` or `serial.SerialError`."""
     carry: Any = kept.carry_for(world.served.loaded)
     if kept.steps != world.steps:
         raise snapshot.SnapshotMismatch(f"snapshot of {kept.steps} steps, the session asks for {world.steps}")
     if kept.entries:
-        await cache_io(world, shared, scope, WriteEntries(world.slot, kept.entries), shared.clock.now())
+        await cache_io(world, services, scope, WriteEntries(world.slot, kept.entries), services.clock.now())
     world.served.pool.restore(world.slot, kept.count)
     world.seed, world.branch, world.number, world.epoch = kept.seed, kept.branch, kept.number, kept.epoch
     world.carry, world.picture, world.opening = carry, kept.picture, kept.opening
@@ -93,10 +93,10 @@ async def bring_back(
 class Checkpoints:
     """Policy: after `checkpoint_seconds` or `checkpoint_chunks`, whichever comes first; one at a time."""
 
-    def __init__(self, world: SessionWorld, shared: Services, scope: CancelScope, prompts: Prompts) -> None:
-        self._world, self._shared, self._scope, self._prompts = world, shared, scope, prompts
+    def __init__(self, world: SessionWorld, services: Services, scope: CancelScope, prompts: Prompts) -> None:
+        self._world, self._services, self._scope, self._prompts = world, services, scope, prompts
         self._task: asyncio.Task[None] | None = None
-        self._last_at, self._last_number = shared.clock.now(), 0
+        self._last_at, self._last_number = services.clock.now(), 0
 
     def boundary(self, latest_start: float) -> None:
         """Between two chunks; `latest_start`: when the session needs the device again."""
@@ -107,32 +107,32 @@ class Checkpoints:
         """The scope is cancelled; the folder forgets the session."""
         if self._task is not None:
             await asyncio.wait([self._task])
-        store = self._shared.store
+        store = self._services.store
         if store is not None:
-            await asyncio.get_running_loop().run_in_executor(self._shared.encoders, store.forget, self._world.session)
+            await asyncio.get_running_loop().run_in_executor(self._services.encoders, store.forget, self._world.session)
 
     @property
     def due(self) -> bool:
         """Whether the world should be written down at the next boundary."""
-        if self._shared.store is None or not self._world.served.portable(self._shared.spec.snapshot_bytes_max):
+        if self._services.store is None or not self._world.served.portable(self._services.spec.snapshot_bytes_max):
             return False
         chunks = self._world.number - self._last_number
-        spec, seconds = self._shared.spec, self._shared.clock.now() - self._last_at
+        spec, seconds = self._services.spec, self._services.clock.now() - self._last_at
         return chunks > 0 and (chunks >= spec.checkpoint_chunks or seconds >= spec.checkpoint_seconds)
 
     async def _take(self, latest_start: float) -> None:
-        shared, store = self._shared, self._shared.store
+        services, store = self._services, self._services.store
         try:
-            taken = await capture(self._world, shared, self._scope, self._prompts, latest_start)
+            taken = await capture(self._world, services, self._scope, self._prompts, latest_start)
             if taken is None or store is None:
                 return
-            self._last_at, self._last_number = shared.clock.now(), taken.number
+            self._last_at, self._last_number = services.clock.now(), taken.number
             session, loop = self._world.session, asyncio.get_running_loop()
-            await loop.run_in_executor(shared.encoders, lambda: store.put(session, taken.dumps()))
+            await loop.run_in_executor(services.encoders, lambda: store.put(session, taken.dumps()))
         except Superseded:
             return
         except Exception:
             log.exception("a checkpoint of session %s failed; it goes on from the last one", self._world.session)
-            self._last_at = shared.clock.now()
+            self._last_at = services.clock.now()
         else:
-            shared.kept(session, taken.number, taken.epoch)
+            services.kept(session, taken.number, taken.epoch)

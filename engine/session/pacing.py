@@ -26,24 +26,24 @@ class Pacer:
         self,
         opening: api.Open,
         served: CardRuntime,
-        shared: Services,
+        services: Services,
         steps: int,
         emit: Callable[[api.Event], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        frame, spec = served.loaded.card.frame, shared.spec
+        frame, spec = served.loaded.card.frame, services.spec
         self._session, self._steps, self._emit = opening.session, steps, emit
-        self._served, self._shared = served, shared
+        self._served, self._services = served, services
         self._ahead = opening.latency_class is not api.LatencyClass.INTERACTIVE
         self._margin = Margin(spec.margin_low, spec.margin_high)
-        self.playout = Playout(frame.fps, frame.per_chunk, shared.clock.now())
+        self.playout = Playout(frame.fps, frame.per_chunk, services.clock.now())
         self.show = FramePublisher(
             self._session,
             frame,
-            ring_for(opening, frame, shared.raw),
-            shared.clock,
+            ring_for(opening, frame, services.raw),
+            services.clock,
             self.playout,
-            shared.encoders,
+            services.encoders,
             served.encoding,
             served.leads[steps].observe,
             emit,
@@ -52,8 +52,8 @@ class Pacer:
 
     async def open(self, kbps: int = 0) -> None:
         """`kbps` 0: what the engine starts with."""
-        frame, shared = self._served.loaded.card.frame, self._shared
-        await self.show.open(lambda: shared.encoder(frame, kbps or shared.spec.kbps, shared.spec.kbps_max))
+        frame, services = self._served.loaded.card.frame, self._services
+        await self.show.open(lambda: services.encoder(frame, kbps or services.spec.kbps, services.spec.kbps_max))
 
     def due(self, after: int = 0) -> float:
         """When to ask for the conditions of the chunk that begins next, or of one `after` it."""
@@ -66,7 +66,7 @@ class Pacer:
 
     def restart(self) -> None:
         """Lay the playout clock anew from now."""
-        self.playout.restart(self._shared.clock.now(), self._lead)
+        self.playout.restart(self._services.clock.now(), self._lead)
 
     def go_on(self, past: ResumeState, world: SessionWorld, epoch: int) -> None:
         """Continue what was shown before the session slept or came here."""
@@ -76,11 +76,11 @@ class Pacer:
     def redirect(self, epoch: int) -> None:
         """Frames of older epochs are never shown again."""
         if self.show.drop_before(epoch):
-            self.playout.restart(self._shared.clock.now(), self._lead, self.show.last_shown)
+            self.playout.restart(self._services.clock.now(), self._lead, self.show.last_shown)
 
     def take(self, chunk: EngineChunk, outcome: Outcome[object], epoch: int) -> None:
         """A finished chunk; says so. Of an epoch before `epoch` nothing is shown."""
-        now, counters, served = self._shared.clock.now(), self._served.counters, self._served
+        now, counters, served = self._services.clock.now(), self._served.counters, self._served
         served.finished(self._steps, chunk.steps, chunk.device_seconds)
         ready = now + self.show.usual
         late = ready - chunk.deadline

@@ -30,11 +30,11 @@ class Prompts:
         self,
         session: str,
         served: CardRuntime,
-        shared: Services,
+        services: Services,
         scope: CancelScope,
         emit: Callable[[api.Event], None],
     ) -> None:
-        self._session, self._served, self._shared = session, served, shared
+        self._session, self._served, self._services = session, served, services
         self._scope, self._emit = scope, emit
         self._held: deque[str] = deque()
         self._waiting: set[asyncio.Task[None]] = set()
@@ -56,12 +56,12 @@ class Prompts:
 
     def held(self) -> tuple[tuple[str, object], ...]:
         """Keys and features, oldest first."""
-        return tuple((key, self._shared.features.get(key)) for key in self._held)
+        return tuple((key, self._services.features.get(key)) for key in self._held)
 
     def put(self, key: str, feature: object) -> None:
         """Hold a feature that was computed here or elsewhere; raises `PoolFull`."""
         if not self._hold_known(key):
-            self._shared.features.put(key, feature, size_of(feature))
+            self._services.features.put(key, feature, size_of(feature))
             self._held.append(key)
             self._trim()
 
@@ -69,7 +69,7 @@ class Prompts:
         if self._waiting:
             await asyncio.wait(self._waiting)
         for key in self._held:
-            self._shared.features.release(key)
+            self._services.features.release(key)
         self._held.clear()
 
     async def _compute(self, command: api.EncodePrompt, key: str) -> None:
@@ -86,7 +86,7 @@ class Prompts:
 
     async def _encoded(self, key: str, text: str) -> None:
         """Hold the feature of a text. While another session encodes the same one, wait for that."""
-        encoding = self._shared.encoding
+        encoding = self._services.encoding
         while not self._hold_known(key):
             if (other := encoding.get(key)) is not None:
                 await other.wait()
@@ -100,10 +100,10 @@ class Prompts:
                 done.set()
 
     async def _run(self, text: str) -> object:
-        shared, step = self._shared, self._served.prompt_step()
-        now, price = shared.clock.now(), shared.costs.price(step, 1)
+        services, step = self._services, self._served.prompt_step()
+        now, price = services.clock.now(), services.costs.price(step, 1)
         ticket = Ticket(
-            number=shared.dispatcher.number(),
+            number=services.dispatcher.number(),
             session=self._session,
             key=step,
             latency_class=api.LatencyClass.INTERACTIVE,
@@ -112,7 +112,7 @@ class Prompts:
             deadline=now + WITHIN,
             remaining=price,
         )
-        ran = await shared.dispatcher.submit(ticket, QueuedStep(self._served.loaded, text, None, self._scope))
+        ran = await services.dispatcher.submit(ticket, QueuedStep(self._served.loaded, text, None, self._scope))
         feature: object = ran.result
         return feature
 
@@ -122,7 +122,7 @@ class Prompts:
             self._held.remove(key)
             self._held.append(key)
             return True
-        if not self._shared.features.retain(key):
+        if not self._services.features.retain(key):
             return False
         self._held.append(key)
         self._trim()
@@ -130,7 +130,7 @@ class Prompts:
 
     def _trim(self) -> None:
         while len(self._held) > HELD_MAX:
-            self._shared.features.release(self._held.popleft())
+            self._services.features.release(self._held.popleft())
 
     def _fault(self, code: str, detail: str, version: int) -> None:
         self._served.counters.faults += 1

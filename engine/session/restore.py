@@ -28,7 +28,7 @@ async def restore(
     world: SessionWorld,
     past: ResumeState,
     kept: bytes | None,
-    shared: Services,
+    services: Services,
     scope: CancelScope,
     prompts: Prompts,
     drive: DriveChunk,
@@ -37,13 +37,13 @@ async def restore(
     for text in past.texts:
         await prompts.learn(text)
     if kept is not None:
-        await bring_back(world, snapshot.loads(kept), shared, scope, prompts)
+        await bring_back(world, snapshot.loads(kept), services, scope, prompts)
     for step in past.history:
         match step:
             case api.Supersede() if step.epoch > world.epoch:
                 world.begin_anew(step.epoch, step.seed, step.opening)
             case api.Begin() if step.chunk == world.number:
-                await _again(world, step, shared, scope, drive)
+                await _again(world, step, services, scope, drive)
             case api.Begin() if step.chunk > world.number:
                 raise ResumeLost(f"the past goes on at chunk {step.chunk}, the checkpoint ends before {world.number}")
             case _:
@@ -52,7 +52,9 @@ async def restore(
         raise ResumeLost(f"chunk {past.number} should be next, the past leads to {world.number}")
 
 
-async def _again(world: SessionWorld, step: api.Begin, shared: Services, scope: CancelScope, drive: DriveChunk) -> None:
+async def _again(
+    world: SessionWorld, step: api.Begin, services: Services, scope: CancelScope, drive: DriveChunk
+) -> None:
     """Urgent: people look at a still picture."""
-    now = shared.clock.now()
+    now = services.clock.now()
     world.advanced(await drive(EngineChunk(world.number, step.conditions, CancelScope(scope), now, now, now, now)))

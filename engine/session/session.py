@@ -37,7 +37,7 @@ class EngineSession:
         self,
         opening: api.Open,
         served: CardRuntime,
-        shared: Services,
+        services: Services,
         emit: Callable[[api.Event], None],
         released: "Callable[[EngineSession], None]",
         fits: "Callable[[EngineSession], bool]",
@@ -45,14 +45,14 @@ class EngineSession:
         self.session, self.latency_class = opening.session, opening.latency_class
         self.world, self.gone = SessionWorld(served, opening), asyncio.Event()
         self.steps, self.served = self.world.steps, served
-        self._shared, self._events, self._released = shared, emit, released
-        self._scope = CancelScope(shared.scope)
-        self.screen = Pacer(opening, served, shared, self.steps, self._emit, self._unshown)
-        self._prompts = Prompts(self.session, served, shared, self._scope, self._emit)
-        self._checkpoints = Checkpoints(self.world, shared, self._scope, self._prompts)
-        self._ticketing = StepSubmitter(self.world, shared, self.latency_class, lambda: self.screen.show.lead)
+        self._services, self._events, self._released = services, emit, released
+        self._scope = CancelScope(services.scope)
+        self.screen = Pacer(opening, served, services, self.steps, self._emit, self._unshown)
+        self._prompts = Prompts(self.session, served, services, self._scope, self._emit)
+        self._checkpoints = Checkpoints(self.world, services, self._scope, self._prompts)
+        self._ticketing = StepSubmitter(self.world, services, self.latency_class, lambda: self.screen.show.lead)
         self._sleep = Suspension(
-            opening, self.world, shared, self._scope, self._prompts, self._ticketing.drive, lambda: fits(self)
+            opening, self.world, services, self._scope, self._prompts, self._ticketing.drive, lambda: fits(self)
         )
         self.phase, self._paused, self._epoch = SessionState.PAUSED, False, 0
         self._chunk: EngineChunk | None = None
@@ -118,7 +118,7 @@ class EngineSession:
         self._stop_timer()
         self.phase = SessionState.CLOSED
         self._scope.cancel()
-        self._shared.dispatcher.withdraw()
+        self._services.dispatcher.withdraw()
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._release())
 
@@ -127,10 +127,10 @@ class EngineSession:
         if self.phase is not SessionState.DUE or command.chunk != self.world.number or conditions.epoch < self._epoch:
             self._emit(api.ChunkCancelled(self.session, command.chunk, conditions.epoch))
             if self.phase is SessionState.DUE:
-                self._arm_at(self._shared.clock.now() + self.screen.playout.interval)
+                self._arm_at(self._services.clock.now() + self.screen.playout.interval)
             return
         self._epoch = conditions.epoch
-        now, screen, world = self._shared.clock.now(), self.screen, self.world
+        now, screen, world = self._services.clock.now(), self.screen, self.world
         screen.playout.begun(now - self._due)
         self.phase = SessionState.RUNNING
         self._chunk = EngineChunk(
@@ -165,7 +165,7 @@ class EngineSession:
     def _stand_still(self) -> None:
         self._stop_timer()
         self.phase = SessionState.PAUSED
-        self._timer = asyncio.get_running_loop().call_later(self._shared.spec.sleep_after, self._doze)
+        self._timer = asyncio.get_running_loop().call_later(self._services.spec.sleep_after, self._doze)
 
     def _doze(self) -> None:
         if self.phase is SessionState.PAUSED and self._task is None:
@@ -192,13 +192,13 @@ class EngineSession:
     def _arm_at(self, due: float) -> None:
         self._stop_timer()
         self.phase = SessionState.WAITING
-        now = self._shared.clock.now()
+        now = self._services.clock.now()
         self._due, self._asked = due, max(due, now)
         self._timer = asyncio.get_running_loop().call_later(self._asked - now, self._ask)
 
     def _ask(self) -> None:
         self.phase = SessionState.DUE
-        self._shared.dispatcher.nudge()
+        self._services.dispatcher.nudge()
         self._emit(api.ChunkDue(self.session, self.world.number, self.screen.playout.coming))
 
     def _stop_timer(self) -> None:
@@ -234,10 +234,10 @@ class EngineSession:
 
     def _should_go_ahead(self) -> bool:
         """Whether the next chunk would begin late if it waited for the pictures of this one."""
-        pictures = self.served.beside(self._shared.costs, self.steps)
+        pictures = self.served.beside(self._services.costs, self.steps)
         if not pictures or self._paused or self._checkpoints.due:
             return False
-        return self.screen.due(after=1) < self._shared.clock.now() + pictures
+        return self.screen.due(after=1) < self._services.clock.now() + pictures
 
     def _go_ahead(self, chunk: EngineChunk, carry: Any) -> None:
         self.world.go_on(carry)
@@ -308,7 +308,7 @@ class EngineSession:
 
     def _cancel(self, chunk: EngineChunk) -> None:
         chunk.scope.cancel()
-        self._shared.dispatcher.withdraw()
+        self._services.dispatcher.withdraw()
 
     async def _release(self) -> None:
         await self._pending.settled()

@@ -21,16 +21,16 @@ class StepSubmitter:
     """`lead`: seconds between the last step of a chunk and its deadline that belong to the encoder."""
 
     def __init__(
-        self, world: SessionWorld, shared: Services, latency_class: api.LatencyClass, lead: Callable[[], float]
+        self, world: SessionWorld, services: Services, latency_class: api.LatencyClass, lead: Callable[[], float]
     ) -> None:
-        self._world, self._shared, self._latency_class, self._lead = world, shared, latency_class, lead
+        self._world, self._services, self._latency_class, self._lead = world, services, latency_class, lead
 
     async def drive(self, chunk: EngineChunk, ahead: DecodeOverlap | None = None) -> Outcome[Any]:
         """Make one chunk of the world; `drive.drive_chunk` says what it raises."""
         world, loaded = self._world, self._world.served.loaded
         return await drive_chunk(
             loaded.loop,
-            world.ask(chunk.conditions, self._shared.features),
+            world.ask(chunk.conditions, self._services.features),
             world.writes,
             lambda plan, view: self._execute(chunk, plan, view),
             chunk.scope,
@@ -55,19 +55,19 @@ class StepSubmitter:
             return await self._once(chunk, plan, view)
 
     async def _once(self, chunk: EngineChunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
-        shared, served = self._shared, self._world.served
+        services, served = self._services, self._world.served
         key = served.step_key(plan)
         ticket = Ticket(
-            number=shared.dispatcher.number(),
+            number=services.dispatcher.number(),
             session=self._world.session,
             key=key,
             latency_class=self._latency_class,
-            queued=shared.clock.now(),
+            queued=services.clock.now(),
             latest_start=chunk.latest_start,
             deadline=chunk.deadline - self._lead(),
-            remaining=served.remaining(shared.costs, self._world.steps, len(chunk.steps), key),
+            remaining=served.remaining(services.costs, self._world.steps, len(chunk.steps), key),
             then=served.then(self._world.steps, len(chunk.steps), key),
         )
-        ran = await shared.dispatcher.submit(ticket, QueuedStep(served.loaded, plan.row, view, chunk.scope))
+        ran = await services.dispatcher.submit(ticket, QueuedStep(served.loaded, plan.row, view, chunk.scope))
         chunk.stepped(key, ran)
         return ran.result

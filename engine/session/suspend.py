@@ -31,13 +31,13 @@ class Suspension:
         self,
         opening: api.Open,
         world: SessionWorld,
-        shared: Services,
+        services: Services,
         scope: CancelScope,
         prompts: Prompts,
         drive: DriveChunk,
         fits: Callable[[], bool],
     ) -> None:
-        self._opening, self._world, self._shared = opening, world, shared
+        self._opening, self._world, self._services = opening, world, services
         self._scope, self._prompts, self._drive, self._fits = scope, prompts, drive, fits
         self._past: ResumeState | None = None
         self._kept: bytes | None = None
@@ -52,11 +52,11 @@ class Suspension:
 
         Call at a boundary, and let nothing run meanwhile.
         """
-        shared, session, store = self._shared, self._opening.session, self._shared.store
-        if not self._world.served.portable(shared.spec.snapshot_bytes_max):
+        services, session, store = self._services, self._opening.session, self._services.store
+        if not self._world.served.portable(services.spec.snapshot_bytes_max):
             return False
         try:
-            taken = await capture(self._world, shared, self._scope, self._prompts, shared.clock.now())
+            taken = await capture(self._world, services, self._scope, self._prompts, services.clock.now())
         except Exception as problem:
             if not isinstance(problem, Superseded):
                 log.exception("session %s cannot sleep", session)
@@ -64,13 +64,13 @@ class Suspension:
         if taken is None:
             return False
         loop = asyncio.get_running_loop()
-        data = await loop.run_in_executor(shared.encoders, taken.dumps)
+        data = await loop.run_in_executor(services.encoders, taken.dumps)
         if store is not None:
-            await loop.run_in_executor(shared.encoders, store.put, session, data)
-            shared.kept(session, taken.number, taken.epoch)
+            await loop.run_in_executor(services.encoders, store.put, session, data)
+            services.kept(session, taken.number, taken.epoch)
         self.hold(ResumeState(self._opening, number=taken.number), None if store is not None else data)
         self._world.leave_slot()
-        self._retiring = loop.call_later(shared.spec.retire_after, self._retire)
+        self._retiring = loop.call_later(services.spec.retire_after, self._retire)
         return True
 
     def stir(self) -> None:
@@ -79,9 +79,9 @@ class Suspension:
             self._retiring.cancel()
 
     def _retire(self) -> None:
-        store = self._shared.store
+        store = self._services.store
         if store is not None:
-            asyncio.get_running_loop().run_in_executor(self._shared.encoders, self._put_down, store)
+            asyncio.get_running_loop().run_in_executor(self._services.encoders, self._put_down, store)
 
     def _put_down(self, store: SnapshotFolder) -> None:
         try:
@@ -92,7 +92,7 @@ class Suspension:
     async def wake(self) -> ResumeState:
         """Wait for room, then be what was held. Raises `Superseded` and what `restore` raises; then it sleeps on."""
         self.stir()
-        past, kept, store = self._past, self._kept, self._shared.store
+        past, kept, store = self._past, self._kept, self._services.store
         assert past is not None, "the session sleeps"
         while not self._world.slotted:
             self._scope.check()
@@ -102,9 +102,9 @@ class Suspension:
                 await asyncio.sleep(LOOK)
         if kept is None and store is not None:
             loop = asyncio.get_running_loop()
-            kept = await loop.run_in_executor(self._shared.encoders, store.get, self._opening.session)
+            kept = await loop.run_in_executor(self._services.encoders, store.get, self._opening.session)
         try:
-            await restore(self._world, past, kept, self._shared, self._scope, self._prompts, self._drive)
+            await restore(self._world, past, kept, self._services, self._scope, self._prompts, self._drive)
         except Exception:
             self._world.unmade()
             raise

@@ -129,9 +129,9 @@ def test_interleaved_sessions_equal_solo_ones_at_any_slot_and_ring_place() -> No
         alone = OneSlot(runtime(1), slot=0, seed=seed, steps=2)
         solo[seed] = [alone.chunk(c, look) for c, look in zip(controls, looks, strict=True)]
 
-    shared, dice = runtime(3), random.Random(0)
+    services, dice = runtime(3), random.Random(0)
     together = {
-        seed: OneSlot(shared, slot=3 - seed, seed=seed, steps=2, ring=dice.sample(range(RING), RING))
+        seed: OneSlot(services, slot=3 - seed, seed=seed, steps=2, ring=dice.sample(range(RING), RING))
         for seed in steering
     }
     running = {seed: iter(()) for seed in steering}

@@ -86,8 +86,8 @@ def seen(row: int, past: AttendedPast | None, own: tuple[Tensor, Tensor] | None)
 def straight(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if not len(k):
         return torch.zeros_like(q)
-    shared = q.shape[1] // k.shape[1]
-    k, v = k.repeat_interleave(shared, 1), v.repeat_interleave(shared, 1)
+    services = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(services, 1), v.repeat_interleave(services, 1)
     weight = torch.einsum("thd,shd->hts", q, k).div(q.shape[2] ** 0.5).softmax(-1)
     return torch.einsum("hts,shd->thd", weight, v)
 
