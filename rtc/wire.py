@@ -18,6 +18,7 @@ from ..sessions.messages import (
     FirstFrameView,
     Input,
     KeyEdge,
+    Leave,
     Participants,
     PassWheel,
     PauseWorld,
@@ -30,6 +31,7 @@ from ..sessions.messages import (
     PromptChanged,
     Receipt,
     Receipts,
+    RefuseWheel,
     ResetWorld,
     ResumeWorld,
     Role,
@@ -55,6 +57,7 @@ __all__ = [
     "FirstFrameView",
     "Input",
     "KeyEdge",
+    "Leave",
     "OfferBody",
     "Participants",
     "PassWheel",
@@ -69,6 +72,7 @@ __all__ = [
     "Receipts",
     "RefusalBody",
     "RefusalFigures",
+    "RefuseWheel",
     "ResetWorld",
     "ResumeWorld",
     "Role",
@@ -106,7 +110,18 @@ class Channel(StrEnum):
 
 
 CLIENT_TYPES: dict[Channel, tuple[type[msgspec.Struct], ...]] = {
-    Channel.CONTROL: (Prompt, PauseWorld, ResumeWorld, ResetWorld, Feedback, PassWheel, Shown, Ping),
+    Channel.CONTROL: (
+        Prompt,
+        PauseWorld,
+        ResumeWorld,
+        ResetWorld,
+        Feedback,
+        PassWheel,
+        RefuseWheel,
+        Leave,
+        Shown,
+        Ping,
+    ),
     Channel.INPUT: (Input, Shown, Ping),
     Channel.RECEIPTS: (),
 }

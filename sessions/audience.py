@@ -9,7 +9,7 @@ from ..engine.api import Frame
 from .messages import ServerMessage
 
 GOING_AWAY = "going_away"
-ENDS = frozenset({"taken_over", "room_closed", GOING_AWAY})
+ENDS = frozenset({"taken_over", "room_closed", "left", GOING_AWAY})
 """Problem codes after which the connection is over: the sink delivers the problem and closes."""
 
 

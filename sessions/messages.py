@@ -93,13 +93,27 @@ class Feedback(Message, frozen=True):
 
 
 class PassWheel(Message, frozen=True):
-    """The driver hands over to a spectator, or lets go of the wheel when `to` is missing.
+    """The driver hands over to somebody who is connected, or lets go of the wheel when `to` is missing.
 
-    From anyone else, without `to`: asks for the wheel, granted when nobody holds it.
+    From anyone else, without `to`: takes the wheel when nobody holds it or its holder has been away for a few seconds;
+    otherwise asks for it (`Participants.asking`). Who asks gets it when the driver grants it, leaves or does nothing.
     """
 
     id: Seq
     to: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class RefuseWheel(Message, frozen=True):
+    """The driver refuses who asked for the wheel; who asked may take the question back with its own id."""
+
+    id: Seq
+    to: Annotated[str, Meta(max_length=64)]
+
+
+class Leave(Message, frozen=True):
+    """Gives seat and wheel up, for good. A connection that ends without it keeps both for a while."""
+
+    id: Seq
 
 
 class Shown(Message, frozen=True):
@@ -113,7 +127,9 @@ class Ping(Message, frozen=True):
     sent_ms: float
 
 
-ClientMessage = Input | Prompt | PauseWorld | ResumeWorld | ResetWorld | Feedback | PassWheel | Shown | Ping
+ClientMessage = (
+    Input | Prompt | PauseWorld | ResumeWorld | ResetWorld | Feedback | PassWheel | RefuseWheel | Leave | Shown | Ping
+)
 
 
 # ---- server to client -----------------------------------------------------------------------------------------------
@@ -209,12 +225,18 @@ class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Participants(Message, frozen=True):
     """Who is in the room: the driver's participant id (None = free wheel), the number of spectators, and everybody who
-    is connected, in order of coming."""
+    is connected, in order of coming.
+
+    `asking`: who asked for the wheel, in that order. `wheel_in_s`: the driver is away, and in so many seconds anybody
+    may take the wheel (0 = now).
+    """
 
     driver: str | None
     you: Role
     spectators: int
     people: tuple[Person, ...] = ()
+    asking: tuple[str, ...] = ()
+    wheel_in_s: float | None = None
 
 
 class Pong(Message, frozen=True):

@@ -12,15 +12,18 @@ from ..audience import Sink
 from ..counters import RoomsCounters
 from ..journal.events import InputReceived
 from ..messages import (
+    Accepted,
     ClientMessage,
     Feedback,
     Input,
+    Leave,
     PassWheel,
     PauseWorld,
     Ping,
     Pong,
     Problem,
     Prompt,
+    RefuseWheel,
     ResetWorld,
     ResumeWorld,
     Role,
@@ -55,7 +58,9 @@ class ParticipantRoom(Protocol):
 
     def holds_wheel(self, participant: str) -> bool: ...
 
-    def pass_wheel(self, participant: str, message: PassWheel) -> Problem | None: ...
+    def pass_wheel(self, participant: str, message: PassWheel | RefuseWheel) -> Problem | None: ...
+
+    def left_for_good(self, member: "Participant") -> None: ...
 
     def fresh_seed(self) -> int: ...
 
@@ -88,6 +93,8 @@ class Participant:
         self._uploads = Rate(limits.uploads_per_s, limits.uploads_burst)
         self._problems = Rate(limits.problems_per_s, limits.problems_burst)
         self._input_problems = Rate(per_s=1.0, burst=1)
+        self.steered_at = clock.now()
+        """When this participant did something last; who holds the wheel and does nothing is idle."""
 
     @property
     def role(self) -> Role:
@@ -157,6 +164,8 @@ class Participant:
             return
         self._counters.inputs += 1
         news = self.inbox.receive(message, now)
+        if news or message.held:
+            self.steered_at = now
         if self.role is Role.DRIVER:
             if news:
                 self._room.session.record(
@@ -173,6 +182,8 @@ class Participant:
 
     def _act(self, message: ClientMessage) -> None:
         session, name = self._room.session, self.participant
+        if not isinstance(message, Shown | Ping):
+            self.steered_at = self._clock.now()
         match message:
             case Prompt() | PauseWorld() | ResumeWorld() | ResetWorld() if self.role is not Role.DRIVER:
                 self._problem("not_driving", "only the driver steers", message.id)
@@ -192,10 +203,13 @@ class Participant:
                 session.reset(message, self._room.fresh_seed(), name, self.send)
             case Feedback():
                 session.feedback(message, name, self.send)
-            case PassWheel():
+            case PassWheel() | RefuseWheel():
                 problem = self._room.pass_wheel(name, message)
                 if problem is not None:
                     self._problem(problem.code, problem.detail, problem.id)
+            case Leave():
+                self.send(Accepted(id=message.id))
+                self._room.left_for_good(self)
             case Shown():
                 self._counters.frames_shown += len(message.frames)
             case Ping():

@@ -1,13 +1,14 @@
 """Where people meet around one session: places, the wheel, and everything that goes to all of them.
 
 A place is a participant's for as long as the lease lasts after its last connection; its token takes it over, wheel
-included. Nobody connected: the world is held. All places gone: the room closes.
+included. A driver who leaves on purpose leaves the wheel, a lost one keeps it for seconds (`wheel.py`). Nobody
+connected: the world is held. All places gone: the room closes.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ...clock import Clock
@@ -16,14 +17,13 @@ from ..audience import Sink
 from ..counters import RoomsCounters
 from ..journal import events
 from ..messages import (
-    Accepted,
-    Applied,
     ControlView,
     FirstFrameView,
     Participants,
     PassWheel,
     Problem,
     PromptChanged,
+    RefuseWheel,
     Role,
     ServerMessage,
     Welcome,
@@ -32,6 +32,7 @@ from ..session.session import Session
 from .participant import Limits, Participant
 from .seats import Seat, Seats
 from .suspend_store import RoomRecord
+from .wheel import Wheel, WheelSpec
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class RoomSpec:
     lease_s: float
     places: int
     limits: Limits
+    wheel: WheelSpec = field(default_factory=WheelSpec)
 
 
 class Room:
@@ -63,18 +65,25 @@ class Room:
         on_closed: Callable[["Room"], None],
     ) -> None:
         self.spec = spec
-        self.driver: str | None = None
         self._session: Session | None = None
         self._clock = clock
         self._counters = counters
         self._entropy = entropy
         self._on_closed = on_closed
         self._places = Seats()
+        self._wheel = Wheel(
+            spec.wheel, self._places, clock, self._wheel_moved, self._tell_participants, lambda: self.session.next_chunk
+        )
 
     @property
     def session(self) -> Session:
         assert self._session is not None, "a room has its session from `furnish` on"
         return self._session
+
+    @property
+    def driver(self) -> str | None:
+        """Who holds the wheel, here or away."""
+        return self._wheel.holder
 
     @property
     def connected(self) -> int:
@@ -112,9 +121,10 @@ class Room:
         member = Participant(place.participant, place.token, self, sink, self._clock, self._counters, self.spec.limits)
         place.member = member
         self._counters.participants += 1
-        if self.driver is None and want is not Role.SPECTATOR and not resumed:
-            self._give_wheel(place.participant)
+        if self._wheel.takeable and want is not Role.SPECTATOR and not resumed:
+            self._wheel.give(place.participant)
         elif self.driver == place.participant:
+            self._wheel.back()
             self.session.steered_by(member.inbox)
         self.session.record(events.Joined(participant=place.participant, role=member.role, resumed=resumed))
         log.info(
@@ -132,6 +142,7 @@ class Room:
         self._counters.participants -= 1
         if self.driver == place.participant:
             self.session.steered_by(None)
+        self._wheel.away(place.participant)
         self.session.record(events.Left(participant=place.participant, gone=False))
         log.info("room %s: a %s leaves, %d in", self.spec.name, member.role, self.connected)
         loop = asyncio.get_running_loop()
@@ -139,6 +150,18 @@ class Room:
         self._tell_participants()
         if self.connected == 0:
             self.session.abandon()
+
+    def left_for_good(self, member: Participant) -> None:
+        """On purpose: the wheel is free at once, and the place too unless it is the last, by which the world waits."""
+        place = self._places.of(member.participant)
+        if place is None or place.member is not member:
+            return
+        self._wheel.let_go(place.participant)
+        self.left(member)
+        if len(self._places) > 1:
+            self._give_up(place)
+            self._tell_participants()
+        member.detach(Problem(code="left", detail="you have left the room"))
 
     def close(self, reason: str) -> None:
         self.session.close(reason)
@@ -149,13 +172,15 @@ class Room:
 
     def bring_back(self, record: RoomRecord) -> None:
         """Be the room that was put aside: everybody is away, and their leases begin now."""
-        loop, self.driver = asyncio.get_running_loop(), record.driver
+        loop = asyncio.get_running_loop()
+        self._wheel.restore(record.driver)
         for place in self._places.bring_back(record.places):
             place.lease = loop.call_later(self.spec.lease_s, self._lease_ended, place)
 
     def leave(self) -> None:
         """It was put aside; nobody is connected."""
         self._places.clear()
+        self._wheel.stand_down()
         self.session.leave()
 
     def close_if_empty(self) -> None:
@@ -173,24 +198,11 @@ class Room:
     def holds_wheel(self, participant: str) -> bool:
         return self.driver == participant
 
-    def pass_wheel(self, participant: str, message: PassWheel) -> Problem | None:
-        """Hand the wheel over, let go of it, or take a free one; the problem when that is not possible."""
-        target: str | None
-        if self.driver == participant:
-            target = message.to
-            if target is not None and self._places.member(target) is None:
-                return Problem(code="unknown_participant", detail="nobody of that name is here", id=message.id)
-        elif message.to is not None:
-            return Problem(code="not_driving", detail="only the driver hands over the wheel", id=message.id)
-        elif self.driver is not None:
-            return Problem(code="wheel_taken", detail="somebody holds the wheel", id=message.id)
-        else:
-            target = participant
-        self._tell(participant, Accepted(id=message.id))
-        self._give_wheel(target)
-        self._tell(participant, Applied(id=message.id, chunk=self.session.next_chunk))
-        self._tell_participants()
-        return None
+    def pass_wheel(self, participant: str, message: PassWheel | RefuseWheel) -> Problem | None:
+        """Move the wheel, ask for it or refuse it; the problem when that is not possible."""
+        if isinstance(message, RefuseWheel):
+            return self._wheel.refuse(participant, message)
+        return self._wheel.pass_on(participant, message)
 
     def fresh_seed(self) -> int:
         return int.from_bytes(self._entropy(6), "little")
@@ -210,16 +222,15 @@ class Room:
             member.detach(Problem(code="room_closed", detail=f"the world has ended: {reason}"))
             self._counters.participants -= 1
         self._places.clear()
-        self.driver = None
+        self._wheel.stand_down()
         log.info("room %s closes: %s", self.spec.name, reason)
         self._on_closed(self)
 
     # ---- inside ---------------------------------------------------------------------------------------------------
 
-    def _give_wheel(self, participant: str | None) -> None:
-        before, self.driver = self.driver, participant
-        self.session.record(events.DriverChanged(before=before, after=participant))
-        member = None if participant is None else self._places.member(participant)
+    def _wheel_moved(self, before: str | None, after: str | None) -> None:
+        self.session.record(events.DriverChanged(before=before, after=after))
+        member = None if after is None else self._places.member(after)
         self.session.steered_by(None if member is None else member.inbox)
 
     def _lease_ended(self, place: Seat) -> None:
@@ -233,8 +244,7 @@ class Room:
         """The place is free from now on, and the wheel with it."""
         self._places.remove(place)
         self.session.record(events.Left(participant=place.participant, gone=True))
-        if self.driver == place.participant:
-            self._give_wheel(None)
+        self._wheel.let_go(place.participant)
 
     def _make_way(self) -> bool:
         """Free the place that an absent spectator has kept longest; False when there is none."""
@@ -274,12 +284,7 @@ class Room:
             member.send(PromptChanged(version=prompt.number, text=prompt.text))
         self._tell_participants()
 
-    def _tell(self, participant: str, message: ServerMessage) -> None:
-        member = self._places.member(participant)
-        if member is not None:
-            member.send(message)
-
     def _tell_participants(self) -> None:
-        people = self._places.people()
+        people, wheel = self._places.people(), self._wheel
         for member in self._places.members():
-            member.send(Participants(driver=self.driver, you=member.role, spectators=self.spectators, people=people))
+            member.send(Participants(wheel.holder, member.role, self.spectators, people, wheel.asking, wheel.free_in_s))

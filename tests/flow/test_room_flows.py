@@ -268,26 +268,6 @@ def test_the_place_of_a_world_nobody_comes_back_to_is_free_after_the_lease() -> 
     play(scene)
 
 
-def test_the_wheel_of_a_gone_driver_is_kept_for_the_lease_and_then_taken() -> None:
-    async def scene(house: House) -> None:
-        driver, _ = await house.join()
-        watcher, screen = await house.join()
-        driver.leave()
-        watcher.receive(PassWheel(id=1))
-        assert codes(screen) == ["wheel_taken"]
-        await asyncio.sleep(61.0)
-        assert got(screen, Participants)[-1] == Participants(
-            None, Role.SPECTATOR, 1, (Person(watcher.participant, name_of(watcher)),)
-        )
-        watcher.receive(PassWheel(id=2))
-        watcher.receive(Input(seq=1, held=("KeyW",)))
-        await beats(3)
-        assert watcher.role is Role.DRIVER
-        assert screen.frames[-1].controls == (1.0, 0.0)
-
-    play(scene)
-
-
 def test_the_driver_hands_the_wheel_to_somebody_by_name() -> None:
     async def scene(house: House) -> None:
         ada, screen = await house.join(name=" Ada   L ")
