@@ -105,11 +105,15 @@ def _add_errors(app: FastAPI) -> None:
 
 def _add_page(app: FastAPI, spec: EdgeSpec) -> None:
     names = random.SystemRandom()
-    index = spec.web_root / "index.html"
+    lobby, index = spec.web_root / "index.html", spec.web_root / "room.html"
 
     @app.get("/")
     async def front() -> Response:
-        return RedirectResponse(f"/r/{fresh_room(names)}", 302, {"Cache-Control": "no-store"})
+        return FileResponse(lobby, headers={"Cache-Control": "no-cache"})
+
+    @app.get("/play")
+    async def play() -> Response:
+        return RedirectResponse(f"r/{fresh_room(names)}", 302, {"Cache-Control": "no-store"})
 
     @app.get("/r/{room}")
     async def page(room: str) -> Response:

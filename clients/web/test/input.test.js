@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { BURST_MS, EDGES, HOLD_MS, Keys, RESEND_MS } from '../src/input.js';
+import { BURST_MS, EDGES, HOLD_MS, Keys, RESEND_MS } from '../src/sdk/hold.js';
 
 test('a press and its release are two numbered edges', () => {
   const keys = new Keys();

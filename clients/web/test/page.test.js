@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { delay_s } from '../src/backoff.js';
-import { padParts } from '../src/gamepad.js';
-import { covering, objection } from '../src/firstframe.js';
-import { read } from '../src/messages.js';
-import { words } from '../src/notice.js';
-import { figures, readStats } from '../src/stats.js';
+import { delay_s } from '../src/sdk/backoff.js';
+import { padParts } from '../src/hands/pad.js';
+import { covering, objection } from '../src/page/firstframe.js';
+import { read } from '../src/sdk/messages.js';
+import { words } from '../src/page/notice.js';
+import { figures, readStats } from '../src/sdk/stats.js';
 
 test('waits grow from a third of a second to eight, spread over their upper half', () => {
   assert.equal(delay_s(0, 1), 0.3);

@@ -4,42 +4,58 @@
  */
 
 import { element, make, say } from './dom.js';
-import { PARTS } from './latency.js';
+import { PARTS } from '../sdk/latency.js';
+import { figures, readStats } from '../sdk/stats.js';
 import { COLOURS, drawPlot } from './plot.js';
-import { figures, readStats } from './stats.js';
 
-/** @typedef {import('./latency.js').Latency} Latency */
-/** @typedef {import('./stats.js').Reading} Reading */
+/** @typedef {import('../sdk/latency.js').Latency} Latency */
+/** @typedef {import('../sdk/stats.js').Reading} Reading */
 
 const OPEN_KEY = 'worldroom:hud';
+const LATENCY_EVERY_MS = 250;
+const STATS_EVERY_MS = 1000;
 
 export class Hud {
-  /** @param {Latency} latency */
-  constructor(latency) {
+  /**
+   * @param {Latency} latency
+   * @param {() => Promise<Iterable<[string, unknown]> | null>} stats
+   * @param {import('../sdk/storage.js').Memory} memory remembers whether it was asked for
+   */
+  constructor(latency, stats, memory) {
     this.latency = latency;
+    this.read = stats;
+    this.memory = memory;
     this.root = element('hud', HTMLElement);
     this.plot = element('plot', HTMLCanvasElement);
     this.toggle = element('hud-toggle', HTMLButtonElement);
     /** @type {Reading | null} */
     this.before = null;
-    this.drawn = 0;
+    this.drawn = -1;
+    /** @type {number[]} */
+    this.timers = [];
     this.values = PARTS.map(() => make('dd', { text: '–' }));
     element('legend', HTMLElement).replaceChildren(...PARTS.map((part, i) => legendRow(part, this.values[i])));
-    this.toggle.addEventListener('click', () => this.open(this.root.classList.contains('small')));
-    const wanted = localStorage.getItem(OPEN_KEY);
-    this.open(wanted === null ? innerWidth > 760 && innerHeight > 520 : wanted === 'open', false);
+    this.toggle.addEventListener('click', () => this.open(this.root.hidden));
+    this.open(memory.get(OPEN_KEY) === 'open', false);
   }
 
   /**
+   * Nothing is read or drawn while it is closed.
    * @param {boolean} open
    * @param {boolean} [remember]
    */
   open(open, remember = true) {
-    this.root.classList.toggle('small', !open);
-    this.toggle.setAttribute('aria-expanded', String(open));
-    if (remember) localStorage.setItem(OPEN_KEY, open ? 'open' : 'small');
+    this.root.hidden = !open;
+    this.toggle.setAttribute('aria-pressed', String(open));
+    if (remember) this.memory.set(OPEN_KEY, open ? 'open' : 'closed');
+    for (const timer of this.timers.splice(0)) clearInterval(timer);
+    this.before = null;
+    if (!open) return;
     this.drawn = -1;
     this.latencyChanged();
+    const look = async () => this.stats(await this.read());
+    void look();
+    this.timers = [setInterval(() => this.latencyChanged(), LATENCY_EVERY_MS), setInterval(look, STATS_EVERY_MS)];
   }
 
   /** Redraw the latency figures; cheap when nothing is new. */
@@ -47,13 +63,13 @@ export class Hud {
     const last = this.latency.samples.at(-1)?.seq ?? 0;
     if (last === this.drawn) return;
     this.drawn = last;
-    const { n, median, parts } = this.latency.summary();
+    const { n, median, p95, parts } = this.latency.summary();
     if (n === 0) return;
     this.root.classList.add('measured');
     say(element('m2p', HTMLElement), median.toFixed(0));
-    say(element('m2p-p95', HTMLElement), this.latency.summary().p95.toFixed(0));
+    say(element('m2p-p95', HTMLElement), p95.toFixed(0));
     this.values.forEach((value, i) => say(value, shortMs(parts[i] ?? 0)));
-    if (!this.root.classList.contains('small')) drawPlot(this.plot, this.latency.samples);
+    drawPlot(this.plot, this.latency.samples);
   }
 
   /** @param {Iterable<[string, unknown]> | null} report from getStats, null while not connected */

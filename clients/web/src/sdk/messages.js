@@ -4,18 +4,24 @@
  */
 
 /** @typedef {{ seq: number, key: string, down: boolean }} KeyEdge */
-/** @typedef {{ type: 'input', seq: number, held: string[], edges: KeyEdge[], pointer: [number, number], sent_ms: number }} Input */
+/**
+ * @typedef {{
+ *   type: 'input', seq: number, held: string[], edges: KeyEdge[], pointer: [number, number], sent_ms: number,
+ *   levels?: [number, number][],
+ * }} Input
+ */
 /** @typedef {'cut' | 'blend' | 'recache'} Transition */
 /** @typedef {{ type: 'prompt', id: number, text: string, transition: Transition, seconds: number }} Prompt */
 /** @typedef {{ type: 'pauseworld' | 'resumeworld', id: number }} PauseOrResume */
 /** @typedef {{ type: 'resetworld', id: number, seed?: number | null }} ResetWorld */
 /** @typedef {{ type: 'feedback', id: number, chunk: number, value: -1 | 0 | 1 }} Feedback */
 /** @typedef {{ type: 'passwheel', id: number, to?: string | null }} PassWheel */
+/** @typedef {{ type: 'leave', id: number }} Leave */
 /** @typedef {{ type: 'shown', frames: [number, number][] }} Shown */
 /** @typedef {{ type: 'ping', id: number, sent_ms: number }} Ping */
-/** @typedef {Input | Prompt | PauseOrResume | ResetWorld | Feedback | PassWheel | Shown | Ping} ClientMessage */
+/** @typedef {Input | Prompt | PauseOrResume | ResetWorld | Feedback | PassWheel | Leave | Shown | Ping} ClientMessage */
 
-/** @typedef {{ name: string, keys: string[] }} ControlView */
+/** @typedef {{ name: string, keys: string[], analog?: boolean }} ControlView */
 /** @typedef {'driver' | 'spectator'} Role */
 /** @typedef {'opening' | 'running' | 'paused' | 'held' | 'closed'} WorldState */
 /**
@@ -24,15 +30,22 @@
  *   width: number, height: number, fps: number, controls: ControlView[], suggestions: string[], prompt: string,
  *   state: WorldState, epoch: number, chunk: number, resumed: boolean,
  *   first_frame: { width: number, height: number } | null, recache: boolean,
+ *   protocol?: number, pointer?: boolean, prompt_chars?: number, lease_s?: number,
  * }} Welcome
  */
 /** @typedef {{ type: 'accepted', id: number }} Accepted */
 /** @typedef {{ type: 'applied', id: number, chunk: number }} Applied */
 /** @typedef {{ type: 'problem', code: string, detail: string, id?: number | null }} Problem */
 /** @typedef {{ type: 'statechanged', state: WorldState, epoch: number }} StateChanged */
-/** @typedef {{ type: 'promptchanged', version: number, text: string }} PromptChanged */
+/** @typedef {{ type: 'promptchanged', version: number, text: string, understood?: string[], missed?: string[] }} PromptChanged */
 /** @typedef {{ participant: string, name: string }} Person */
-/** @typedef {{ type: 'participants', driver: string | null, you: Role, spectators: number, people: Person[] }} Participants */
+/**
+ * `asking`: who asked for the wheel. `wheel_in_s`: the driver is away, and in so many seconds anybody may take the wheel.
+ * @typedef {{
+ *   type: 'participants', driver: string | null, you: Role, spectators: number, people: Person[],
+ *   asking?: string[], wheel_in_s?: number | null,
+ * }} Participants
+ */
 /** @typedef {{ type: 'pong', id: number, sent_ms: number }} Pong */
 /**
  * @typedef {{

@@ -8,7 +8,12 @@ import { read } from './messages.js';
 /** @typedef {import('./messages.js').ClientMessage} ClientMessage */
 /** @typedef {import('./messages.js').ServerMessage} ServerMessage */
 /** @typedef {import('./messages.js').Welcome} Welcome */
-/** @typedef {{ room: string, token: string | null, person: string | null, role: import('./messages.js').Role | null }} Wish */
+/**
+ * `base`: the address that the server's paths begin from, with a slash at its end.
+ * @typedef {{
+ *   base: string, room: string, token: string | null, person: string | null, role: import('./messages.js').Role | null,
+ * }} Wish
+ */
 /** @typedef {'control' | 'input' | 'receipts'} ChannelName */
 
 const OPEN_TIMEOUT_MS = 8000;
@@ -37,10 +42,11 @@ export class Refusal extends Error {
 export class Peer {
   /**
    * @param {(message: ServerMessage) => void} onMessage
-   * @param {() => void} onClosing called while the last picture can still be taken from the track
+   * @param {() => void} onClosing called at the end of a connection that was welcomed, while its last picture can still be taken
    */
   constructor(onMessage, onClosing) {
     this.onClosing = onClosing;
+    this.welcomed = false;
     this.pc = new RTCPeerConnection({ iceServers: [] });
     const lossy = { ordered: false, maxRetransmits: 0 };
     /** @type {Record<ChannelName, RTCDataChannel>} */
@@ -70,7 +76,10 @@ export class Peer {
         this.heard_ms = performance.now();
         const message = read(event.data);
         if (message === null) return;
-        if (message.type === 'welcome') arrive(message);
+        if (message.type === 'welcome') {
+          this.welcomed = true;
+          arrive(message);
+        }
         if (message.type === 'receipts') message.items.forEach(onMessage);
         else onMessage(message);
       };
@@ -97,7 +106,7 @@ export class Peer {
     if (this.closed) return;
     this.closed = true;
     clearInterval(this.watchdog);
-    this.onClosing();
+    if (this.welcomed) this.onClosing();
     this.pc.close();
     this.end(reason);
   }
@@ -156,19 +165,22 @@ export async function openPeer(wish, on) {
  * @returns {Promise<{ sdp: string, token: string, participant: string }>}
  */
 async function offer(wish, sdp) {
-  const response = await fetch(`/v1/rooms/${encodeURIComponent(wish.room)}/offer`, {
+  const { base, room, token, role, person } = wish;
+  const body = { sdp, ...(token && { token }), ...(role && { role }), ...(person && { name: person }) };
+  const response = await fetch(`${base}v1/rooms/${encodeURIComponent(room)}/offer`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ sdp, ...(wish.token && { token: wish.token }), ...(wish.role && { role: wish.role }), ...(wish.person && { name: wish.person }) }),
+    body: JSON.stringify(body),
     signal: AbortSignal.timeout(OPEN_TIMEOUT_MS),
   });
-  const body = await response.json().catch(() => ({}));
-  if (response.ok) return body;
-  const said = body !== null && typeof body.detail === 'object' && body.detail !== null ? body.detail : body;
-  const wait_s = Number(said.retry_after_s ?? response.headers.get('Retry-After')) || 0;
-  const code = String(said.code ?? said.reason ?? response.status);
-  const detail = typeof said.detail === 'string' ? said.detail : response.statusText;
-  throw new Refusal(response.status, code, detail, wait_s, Number(said.queue_place) || 0);
+  const answer = await response.json().catch(() => ({}));
+  if (response.ok && typeof answer?.sdp === 'string') return answer;
+  if (response.ok) throw new Error('the answer is none of Worldroom');
+  const said = answer !== null && typeof answer.detail === 'object' && answer.detail !== null ? answer.detail : answer;
+  const wait_s = Number(said?.retry_after_s ?? response.headers.get('Retry-After')) || 0;
+  const code = String(said?.code ?? said?.reason ?? response.status);
+  const detail = typeof said?.detail === 'string' ? said.detail : response.statusText;
+  throw new Refusal(response.status, code, detail, wait_s, Number(said?.queue_place) || 0);
 }
 
 /** @returns {'ready' | 'no-webrtc' | 'no-h264'} what this browser can do */

@@ -1,9 +1,9 @@
 /**
- * A room as a program sees it: connected until stopped, whatever happens to single connections in between.
+ * The way to a room: connected until stopped, whatever happens to single connections in between.
  *
  *   connecting -> live -> lost -> connecting -> live ...        elsewhere, ended, no-webrtc, no-h264: stays
  *
- * Usable without the page: `new Room({ name, place, on }).start()`. Knows no DOM.
+ * Knows no DOM and not what messages mean, but for those that end it.
  */
 
 import { delay_s } from './backoff.js';
@@ -15,10 +15,10 @@ import { Refusal, openPeer, support } from './peer.js';
 /** @typedef {import('./peer.js').Peer} Peer */
 /**
  * What a person should know about the connection. `until_ms`: when the next attempt comes (performance.now()).
- * `stopped`: the server said that it stops.
+ * `stopped`: the server said that it stops. `since_ms`: when the line was lost.
  * @typedef {{ phase: 'connecting' | 'live' | 'elsewhere' | 'ended' | 'no-webrtc' | 'no-h264' }
  *   | { phase: 'full' | 'refused', until_ms: number, code: string, queue_place: number, detail: string }
- *   | { phase: 'lost', until_ms: number, detail: string, failures: number, stopped: boolean }} Link
+ *   | { phase: 'lost', until_ms: number, detail: string, failures: number, stopped: boolean, since_ms: number }} Link
  */
 /**
  * @typedef {{
@@ -26,13 +26,8 @@ import { Refusal, openPeer, support } from './peer.js';
  *   message: (message: ServerMessage) => void,
  *   track: (track: MediaStreamTrack) => void,
  *   closing: () => void,
- * }} RoomEvents
+ * }} ConnectionEvents
  */
-/** A steer before it has an id. @typedef {import('./messages.js').Prompt
- *   | import('./messages.js').PauseOrResume | import('./messages.js').ResetWorld
- *   | import('./messages.js').Feedback | import('./messages.js').PassWheel} Steer */
-/** @template T @typedef {T extends unknown ? Omit<T, 'id'> : never} WithoutId */
-
 const FULL = 503;
 const TOKEN_REFUSED = [401, 403, 410];
 /** Problems after which the server closes the connection for good, and the phase that this page is in then. */
@@ -40,22 +35,29 @@ const ENDS = new Map(/** @type {const} */ ([['taken_over', 'elsewhere'], ['room_
 /** The problem that says that the server stops; the page tries to come back. */
 const GOING_AWAY = 'going_away';
 
-export class Room {
-  /** @param {{ name: string, person?: string | null, role?: Role | null, place: import('./place.js').Place, on: RoomEvents }} options */
-  constructor({ name, person = null, role = null, place, on }) {
+export class Connection {
+  /**
+   * @param {{
+   *   base: string, name: string, person?: string | null, role?: Role | null, seat: import('./seat.js').Seat,
+   *   on: ConnectionEvents,
+   * }} options
+   */
+  constructor({ base, name, person = null, role = null, seat, on }) {
+    this.base = base;
     this.name = name;
     this.person = person;
+    /** What this page came as; a seat that is lost is taken again as what it was. */
     this.role = role;
-    this.place = place;
+    this.seat = seat;
     this.on = on;
     /** @type {Peer | null} */
     this.peer = null;
     this.running = false;
-    this.ids = 0;
     this.stopped = false;
+    this.lost_ms = 0;
     /** Ends the present wait. */
     this.wake = () => {};
-    place.onTaken(() => this.#rest('elsewhere'));
+    seat.onTaken(() => this.#rest('elsewhere'));
   }
 
   start() {
@@ -77,46 +79,12 @@ export class Room {
   }
 
   /**
-   * Say something that is answered; returns the id that the answers carry, or 0 when there is no connection.
-   * @param {WithoutId<Steer>} steer
+   * Whether it left.
+   * @param {import('./peer.js').ChannelName} channel
+   * @param {ClientMessage} message
    */
-  steer(steer) {
-    const id = this.ids + 1;
-    if (!this.peer?.send('control', /** @type {Steer} */ ({ ...steer, id }))) return 0;
-    this.ids = id;
-    return id;
-  }
-
-  /** @param {import('./messages.js').Input} message */
-  input(message) {
-    return this.peer?.send('input', message) ?? false;
-  }
-
-  /** @param {import('./messages.js').Shown} message */
-  shown(message) {
-    return this.peer?.send('control', message) ?? false;
-  }
-
-  /**
-   * Begin the world from a file; resolves to what the server had against it, or null.
-   * @param {Blob} file
-   * @returns {Promise<string | null>}
-   */
-  async firstFrame(file) {
-    const headers = { 'Content-Type': file.type, Authorization: `Bearer ${this.place.token ?? ''}` };
-    try {
-      const path = `/v1/rooms/${encodeURIComponent(this.name)}/first_frame`;
-      const response = await fetch(path, { method: 'POST', headers, body: file });
-      return response.ok ? null : String((await response.json()).detail);
-    } catch {
-      return 'Not connected: nothing was sent';
-    }
-  }
-
-  /** @returns {Promise<RTCStatsReport | null>} */
-  async stats() {
-    const pc = this.peer?.pc;
-    return pc && pc.connectionState === 'connected' ? pc.getStats() : null;
+  send(channel, message) {
+    return this.peer?.send(channel, message) ?? false;
   }
 
   async #run() {
@@ -129,10 +97,11 @@ export class Room {
         failures = 0;
         this.stopped = false;
         this.peer = peer;
-        this.place.take(peer.token);
+        this.seat.take(peer.token);
         this.on.link({ phase: 'live' });
         const reason = await peer.ended;
         this.peer = null;
+        this.lost_ms = performance.now();
         if (!this.running) return;
         await this.#pause(this.#lost(new Error(reason), failures));
       } catch (error) {
@@ -149,7 +118,8 @@ export class Room {
   }
 
   #wish() {
-    return { room: this.name, person: this.person, token: this.place.token, role: this.role };
+    const { base, name: room, person, seat } = this;
+    return { base, room, person, token: seat.token, role: this.role ?? seat.role };
   }
 
   /**
@@ -162,8 +132,10 @@ export class Room {
     const retry_after_s = error instanceof Refusal ? error.retry_after_s : 0;
     const until_ms = performance.now() + 1000 * delay_s(failures, Math.random(), retry_after_s);
     const detail = error instanceof Error ? error.message : String(error);
-    if (!(error instanceof Refusal)) return { phase: 'lost', until_ms, detail, failures, stopped: this.stopped };
-    if (TOKEN_REFUSED.includes(error.status)) this.place.forget();
+    if (!(error instanceof Refusal)) {
+      return { phase: 'lost', until_ms, detail, failures, stopped: this.stopped, since_ms: this.lost_ms };
+    }
+    if (TOKEN_REFUSED.includes(error.status)) this.seat.forget();
     const { code, queue_place } = error;
     return { phase: error.status === FULL ? 'full' : 'refused', until_ms, code, queue_place, detail };
   }

@@ -4,7 +4,7 @@
  * the video itself. A gradient is painted once per change of colour.
  */
 
-const EVERY_MS = 1000;
+const EVERY_MS = 2000;
 const NOTICEABLE = 12;
 const SIDES = /** @type {const} */ (['--glow-left', '--glow-right']);
 

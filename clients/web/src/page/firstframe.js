@@ -24,13 +24,19 @@ export function covering(picture, shape) {
   return [(picture.width - width) / 2, (picture.height - height) / 2, width, height];
 }
 
+/** A recording of a browser says its codecs too: `video/webm;codecs=vp9`. @param {{ type: string }} file */
+export function mediaType({ type }) {
+  return (type.split(';')[0] ?? '').trim().toLowerCase();
+}
+
 /**
  * Why a file cannot be a first frame, or null.
  * @param {{ type: string, size: number }} file
  */
 export function objection(file) {
-  if (PICTURES.includes(file.type)) return null;
-  if (!VIDEOS.includes(file.type)) return 'A world begins from a PNG, JPEG or WebP picture, or an MP4 or WebM video';
+  const type = mediaType(file);
+  if (PICTURES.includes(type)) return null;
+  if (!VIDEOS.includes(type)) return 'A world begins from a PNG, JPEG or WebP picture, or an MP4 or WebM video';
   return file.size > VIDEO_BYTES_MAX ? 'The video is larger than 32 MB: send the end of it' : null;
 }
 
@@ -85,7 +91,7 @@ export class FirstFrame {
     if (problem) return toast(problem);
     this.button.classList.add('busy');
     try {
-      const body = PICTURES.includes(file.type) ? await fitted(file, this.size) : file;
+      const body = PICTURES.includes(mediaType(file)) ? await fitted(file, this.size) : file;
       toast((await this.send(body)) ?? 'The world begins from your picture');
     } catch {
       toast('This picture cannot be read');

@@ -1,0 +1,112 @@
+/** The front door: the worlds of this server, the rooms that are live, the rooms where this person was. */
+
+import { element, make, say } from '../page/dom.js';
+import { visits } from '../page/visits.js';
+import { memory } from '../sdk/index.js';
+import { NAME_KEY, ago, controlWords, places, watchable } from './lists.js';
+import { padMovesFocus } from './padfocus.js';
+
+/** @typedef {import('./lists.js').Card} Card */
+/** @typedef {import('./lists.js').Capacity} Capacity */
+/** @typedef {import('./lists.js').RoomView} RoomView */
+
+const EVERY_MS = 5000;
+const browser = memory(() => localStorage);
+const worlds = element('worlds', HTMLElement);
+let drawn = '';
+
+async function look() {
+  try {
+    const [cards, capacity, rooms] = await Promise.all([ask('v1/cards'), ask('v1/capacity'), ask('v1/rooms')]);
+    show(/** @type {Card[]} */ (cards), /** @type {Capacity[]} */ (capacity), /** @type {RoomView[]} */ (rooms));
+  } catch {
+    say(element('worlds-none', HTMLElement), 'The server does not answer. Trying again…');
+    element('worlds-none', HTMLElement).hidden = false;
+  }
+}
+
+/** @param {string} path @returns {Promise<unknown>} */
+async function ask(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error(String(answer.status));
+  return answer.json();
+}
+
+/**
+ * @param {Card[]} cards
+ * @param {Capacity[]} capacity
+ * @param {RoomView[]} rooms
+ */
+function show(cards, capacity, rooms) {
+  const none = element('worlds-none', HTMLElement);
+  none.hidden = cards.length > 0;
+  say(none, 'The models of this server are loading.');
+  say(element('places', HTMLElement), places(capacity));
+  const now = JSON.stringify([cards, capacity.map((each) => places([each]))]);
+  if (now !== drawn) worlds.replaceChildren(...cards.map((card) => world(card, capacity.find((each) => each.card === card.name))));
+  drawn = now;
+  const live = watchable(rooms).map(({ room, card, viewers }) => {
+    const title = cards.find(({ name }) => name === card)?.title ?? card;
+    return row(`r/${room}?watch`, room, `${title} · ${viewers} in`, `Watch ${room}: ${title}, ${viewers} in`);
+  });
+  list('live', 'live-list', live);
+}
+
+/**
+ * @param {Card} card
+ * @param {Capacity | undefined} capacity
+ */
+function world(card, capacity) {
+  const picture = make('img');
+  picture.alt = '';
+  picture.src = card.picture ?? 'web/worlds/world.svg';
+  picture.width = card.width;
+  picture.height = card.height;
+  const keys = controlWords(card.controls).map(([key, name]) => make('span', {}, [make('kbd', { text: key }), document.createTextNode(` ${name}`)]));
+  const play = make('a', { class: 'solid', text: 'Play' });
+  play.href = `play?card=${encodeURIComponent(card.name)}`;
+  play.setAttribute('aria-label', `Play ${card.title}`);
+  return make('li', { class: 'world' }, [
+    picture,
+    make('div', {}, [
+      make('h3', { text: card.title }),
+      ...(card.about ? [make('p', { text: card.about })] : []),
+      make('p', { class: 'keys' }, keys),
+    ]),
+    make('div', { class: 'foot' }, [make('span', { text: capacity ? places([capacity]) : '' }), play]),
+  ]);
+}
+
+/**
+ * @param {string} address
+ * @param {string} name
+ * @param {string} about
+ * @param {string} label
+ */
+function row(address, name, about, label) {
+  const link = make('a', {}, [make('span', { text: name }), make('span', { text: about })]);
+  link.href = address;
+  link.setAttribute('aria-label', label);
+  return make('li', {}, [link]);
+}
+
+/**
+ * @param {string} section
+ * @param {string} listed
+ * @param {HTMLElement[]} rows
+ */
+function list(section, listed, rows) {
+  element(section, HTMLElement).hidden = rows.length === 0;
+  const box = element(listed, HTMLElement);
+  if (box.textContent !== rows.map((each) => each.textContent).join('')) box.replaceChildren(...rows);
+}
+
+const name = element('name', HTMLInputElement);
+name.value = browser.get(NAME_KEY) ?? '';
+name.addEventListener('change', () => browser.set(NAME_KEY, name.value.trim()));
+list('recent', 'recent-list', visits(browser).map(({ room, title, at }) => row(`r/${room}`, room, `${title} · ${ago(Date.now() - at)}`, `Go back to ${room}: ${title}`)));
+padMovesFocus();
+void look();
+setInterval(() => {
+  if (!document.hidden) void look();
+}, EVERY_MS);

@@ -1,0 +1,35 @@
+/** Worldroom for programs: `connect(address)` gives a room that stays connected until it is stopped. */
+
+import { memory } from './storage.js';
+import { Room, SteerError } from './room.js';
+import { Seat } from './seat.js';
+
+export { Room, SteerError, Seat, memory };
+export { support } from './peer.js';
+
+/**
+ * A room's name and the address that its server's paths begin from.
+ * @param {string | URL} address e.g. `https://host/r/blue-otter-12`, also under a path
+ */
+export function whereIs(address) {
+  const url = new URL(address);
+  const found = url.pathname.match(/^(.*\/)r\/([\w-]+)\/?$/);
+  return { base: `${url.origin}${found?.[1] ?? '/'}`, name: found?.[2] ?? 'lobby', query: url.searchParams };
+}
+
+/**
+ * @param {string | URL} address
+ * @param {{
+ *   person?: string | null, role?: import('./messages.js').Role | null, storage?: () => Storage,
+ * }} [options] `storage`: where the seat is remembered across reloads
+ */
+export function connect(address, { person = null, role = null, storage } = {}) {
+  const { base, name } = whereIs(address);
+  const none = () => {
+    throw new Error('nothing is remembered');
+  };
+  const seat = new Seat(name, memory(storage ?? none));
+  const room = new Room({ base, name, seat, person, role });
+  room.start();
+  return room;
+}

@@ -1,0 +1,88 @@
+/** What a page knows of the room and its world: written by the server's messages alone. Pure: time is an argument. */
+
+import { rtpSince } from './latency.js';
+
+/** @typedef {import('./messages.js').Person} Person */
+/** @typedef {import('./messages.js').ServerMessage} ServerMessage */
+/** @typedef {import('./messages.js').Welcome} Welcome */
+
+export class World {
+  constructor() {
+    /** @type {Welcome | null} */
+    this.welcome = null;
+    /** @type {import('./messages.js').WorldState} */
+    this.state = 'opening';
+    this.epoch = 0;
+    this.drives = true;
+    /** Who holds the wheel, here or away. @type {string | null} */
+    this.driver = null;
+    /** @type {Person[]} */
+    this.people = [];
+    this.spectators = 0;
+    /** Participants who asked for the wheel. @type {string[]} */
+    this.asking = [];
+    /** When an absent driver's wheel is anybody's, on this page's clock; null = nobody is away at the wheel. @type {number | null} */
+    this.wheel_at_ms = null;
+    /** @type {{ version: number, text: string, understood: string[], missed: string[] }} */
+    this.prompt = { version: 0, text: '', understood: [], missed: [] };
+    /** The newest frame seen: its receipt. @type {import('./messages.js').Receipt | null} */
+    this.onScreen = null;
+    /** Whether this connection met another world than the one before. */
+    this.fresh = false;
+  }
+
+  /** This page's participant id. */
+  get me() {
+    return this.welcome?.participant ?? '';
+  }
+
+  /** @param {string | null} participant */
+  nameOf(participant) {
+    return this.people.find((person) => person.participant === participant)?.name ?? null;
+  }
+
+  /**
+   * Take a message; returns whether it changed what is known.
+   * @param {ServerMessage} message
+   * @param {number} now_ms
+   */
+  take(message, now_ms) {
+    switch (message.type) {
+      case 'welcome':
+        this.fresh = this.welcome !== null && this.welcome.session !== message.session;
+        this.welcome = message;
+        this.state = message.state;
+        this.epoch = message.epoch;
+        this.drives = message.role === 'driver';
+        this.onScreen = null;
+        if (this.prompt.text !== message.prompt) this.prompt = { version: 0, text: message.prompt, understood: [], missed: [] };
+        return true;
+      case 'statechanged':
+        this.state = message.state;
+        this.epoch = message.epoch;
+        return true;
+      case 'promptchanged': {
+        const { version, text, understood = [], missed = [] } = message;
+        this.prompt = { version, text, understood, missed };
+        return true;
+      }
+      case 'participants':
+        this.drives = message.you === 'driver';
+        this.driver = message.driver;
+        this.people = message.people;
+        this.spectators = message.spectators;
+        this.asking = message.asking ?? [];
+        this.wheel_at_ms = typeof message.wheel_in_s === 'number' ? now_ms + 1000 * message.wheel_in_s : null;
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** A frame is both shown and explained. Returns whether it is the newest. @param {import('./messages.js').Receipt} receipt */
+  seen(receipt) {
+    if (this.onScreen !== null && rtpSince(receipt.rtp, this.onScreen.rtp) <= 0) return false;
+    this.onScreen = receipt;
+    return true;
+  }
+}
