@@ -6,27 +6,25 @@ Every error of the API is a typed JSON object. Makes the edge, starts it with th
 import asyncio
 import logging
 import math
-import random
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import HTTPException
-from fastapi.responses import FileResponse, RedirectResponse
-from fastapi.staticfiles import StaticFiles
 from starlette.requests import ClientDisconnect
 
 from ...clock import Clock, SystemClock
 from ...engine.api import EngineClient, RefusalReason, Refused
 from ...sessions.rooms.first_frames import BadFirstFrames, UploadedMedia
-from ...sessions.rooms.names import fresh_room
 from ..edge import BadOffer, Edge, EdgeSpec, TooManyViewers
 from ..media.ice import PortsExhausted
 from ..ports import RoomsPort
 from ..wire import BODY_BYTES_MAX, ApiError, RefusalBody, RefusalFigures, WireError, decode_body, valid_room
 from .metrics import CONTENT_TYPE, exposition
+from .pages import ROOM_NAME_RULE, add_pages, missing_page, wants_page
 from .trace import chrome_trace
 
 log = logging.getLogger(__name__)
@@ -72,8 +70,8 @@ def create_app(rooms: RoomsPort, door: EngineClient, spec: EdgeSpec, clock: Cloc
 
     app = FastAPI(title="Worldroom", lifespan=life, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.edge = edge
-    _add_errors(app)
-    _add_page(app, spec)
+    _add_errors(app, spec.web_root)
+    add_pages(app, spec.web_root)
     _add_offers(app, edge)
     _add_first_frames(app, rooms)
     _add_lists(app, edge, rooms, door)
@@ -87,7 +85,7 @@ def _json(value: object, status: int = 200, retry_after_s: float | None = None) 
     return Response(msgspec.json.encode(value), status, headers, JSON)
 
 
-def _add_errors(app: FastAPI) -> None:
+def _add_errors(app: FastAPI, web_root: Path) -> None:
     @app.exception_handler(ApiFault)
     async def fault(_: Request, error: ApiFault) -> Response:
         return _json(error.error, error.status, error.retry_after_s)
@@ -95,32 +93,16 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(404)
     @app.exception_handler(405)
     async def missing(request: Request, error: HTTPException) -> Response:
-        code = {404: "not_found", 405: "method_not_allowed"}[error.status_code]
-        return _json(ApiError(code, f"{request.method} {request.url.path}"), error.status_code)
+        asked = f"{request.method} {request.url.path}"
+        if wants_page(request):
+            return missing_page(web_root, request, error.status_code, asked)
+        return _json(
+            ApiError({404: "not_found", 405: "method_not_allowed"}[error.status_code], asked), error.status_code
+        )
 
     @app.exception_handler(500)
     async def internal(_: Request, error: Exception) -> Response:
         return _json(ApiError("internal", "the server failed on this request"), 500)
-
-
-def _add_page(app: FastAPI, spec: EdgeSpec) -> None:
-    names = random.SystemRandom()
-    lobby, index = spec.web_root / "index.html", spec.web_root / "room.html"
-
-    @app.get("/")
-    async def front() -> Response:
-        return FileResponse(lobby, headers={"Cache-Control": "no-cache"})
-
-    @app.get("/play")
-    async def play() -> Response:
-        return RedirectResponse(f"r/{fresh_room(names)}", 302, {"Cache-Control": "no-store"})
-
-    @app.get("/r/{room}")
-    async def page(room: str) -> Response:
-        _named(room)
-        return FileResponse(index, headers={"Cache-Control": "no-cache"})
-
-    app.mount("/web", StaticFiles(directory=spec.web_root, check_dir=False), name="web")
 
 
 def _add_offers(app: FastAPI, edge: Edge) -> None:
@@ -215,7 +197,7 @@ def _add_lists(app: FastAPI, edge: Edge, rooms: RoomsPort, door: EngineClient) -
 
 def _named(room: str) -> None:
     if not valid_room(room):
-        raise ApiFault(400, "bad_room", "a room's name has 1 to 64 letters, digits, '-' or '_'")
+        raise ApiFault(400, "bad_room", ROOM_NAME_RULE)
 
 
 async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:

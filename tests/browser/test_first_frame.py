@@ -35,9 +35,9 @@ def test_a_picture_and_a_film_from_the_page_begin_the_world_anew(
     for epoch, file in ((1, still), (2, film)):
         chooser.set_input_files(file)
         driver.until(f"worldroom.world.onScreen?.epoch === {epoch}")
-        assert driver.text("#toast") == "The world begins from your picture"
+        assert driver.text("#toast-text") == "The world begins from your picture"
     chooser.set_input_files(text)
-    driver.until("document.getElementById('toast').textContent.startsWith('A world begins from a PNG')")
+    driver.until("document.getElementById('toast-text').textContent.startsWith('A world begins from a PNG')")
     assert driver.complaints == []
 
 

@@ -2,10 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { delay_s } from '../src/sdk/backoff.js';
-import { padParts } from '../src/hands/pad.js';
 import { covering, objection } from '../src/page/firstframe.js';
 import { read } from '../src/sdk/messages.js';
+import { ago, places, watchable } from '../src/lobby/lists.js';
 import { words } from '../src/page/notice.js';
+import { understanding } from '../src/page/prompt.js';
+import { Words } from '../src/page/words.js';
+import { whereIs } from '../src/sdk/index.js';
+import { wellFormed } from '../src/sdk/room.js';
+import { memory } from '../src/sdk/storage.js';
 import { figures, readStats } from '../src/sdk/stats.js';
 
 test('waits grow from a third of a second to eight, spread over their upper half', () => {
@@ -51,24 +56,89 @@ test('a picture covers the world and what stands over is cut off evenly', () => 
   assert.match(objection({ type: 'text/html', size: 1 }) ?? '', /PNG, JPEG or WebP/);
 });
 
+const now = (/** @type {object} */ news) => words(/** @type {any} */ ({
+  link: { phase: 'live' }, world: 'running', seen: true, blocked: false, drives: true, wait_s: 0, held_s: null, ...news,
+}));
+
 test('every state of the connection has words', () => {
-  assert.equal(words({ phase: 'live' }, 'running', true, 0), null);
-  const full = (/** @type {number} */ queue_place) => words({ phase: 'full', code: 'no_slot', until_ms: 0, queue_place, detail: '' }, 'opening', false, 7);
+  assert.equal(now({}), null);
+  assert.equal(now({ seen: false })?.title, 'Waiting for the picture');
+  const full = (/** @type {number} */ queue_place) => now({ link: { phase: 'full', code: 'no_slot', until_ms: 0, queue_place, detail: '' }, wait_s: 7 });
   assert.equal(full(0)?.text, 'All it can carry is taken. Trying again in 7 s.');
   assert.equal(full(2)?.text, 'You are number 2 in line. The room opens by itself when it is your turn.');
-  const lost = (/** @type {number} */ failures) => words({ phase: 'lost', until_ms: 0, detail: '', failures, stopped: false }, 'running', true, 3);
-  assert.equal(lost(0)?.title, 'Reconnecting');
-  assert.equal(lost(5)?.title, 'The server does not answer');
-  const stopped = words({ phase: 'lost', until_ms: 0, detail: '', failures: 1, stopped: true }, 'running', true, 3);
+  const lost = (/** @type {number} */ failures) => ({ phase: 'lost', until_ms: 0, detail: '', failures, stopped: false, since_ms: 1 });
+  assert.equal(now({ link: lost(0) })?.title, 'Reconnecting');
+  assert.equal(now({ link: lost(5) })?.title, 'The server does not answer');
+  const stopped = now({ link: { ...lost(1), stopped: true }, wait_s: 3 });
   assert.deepEqual([stopped?.title, stopped?.text], ['The server has stopped', 'It may be starting again. Trying again in 3 s.']);
-  assert.equal(words({ phase: 'elsewhere' }, 'running', true, 0)?.act, 'Take it back');
+  assert.equal(now({ link: { phase: 'elsewhere' } })?.act, 'Take it back');
 });
 
-test('a gamepad steers with stick, cross, triggers and buttons', () => {
-  const buttons = Array.from({ length: 17 }, () => ({ value: 0, pressed: false, touched: false }));
-  const pad = { axes: [0.8, 0], buttons };
-  assert.deepEqual(padParts(pad), new Set(['right']));
-  buttons[7] = { value: 0.9, pressed: true, touched: true };
-  assert.deepEqual(padParts(pad), new Set(['right', 'up']));
-  assert.deepEqual(padParts({ axes: [], buttons: [] }), new Set());
+test('case 61: a lost line promises no more than the page knows', () => {
+  const lost = (/** @type {number | null} */ held_s) => now({ link: { phase: 'lost', until_ms: 0, detail: '', failures: 0, stopped: false, since_ms: 1 }, held_s })?.text;
+  assert.equal(lost(null), 'The connection broke.');
+  assert.equal(lost(50), 'The connection broke. A server that is still there holds the world for 50 s more.');
+  assert.match(lost(0) ?? '', /it may be gone/);
+});
+
+test('case 47: a picture that the browser does not start stands there until somebody starts it', () => {
+  assert.deepEqual([now({ blocked: true })?.act, now({ blocked: true })?.still], ['Play', true]);
+});
+
+test('what the world made of the words is named, and what it did not', () => {
+  assert.equal(understanding({ understood: ['snowy', 'night'], missed: ['dinosaur'] }), '(snowy, night; not understood: dinosaur)');
+  assert.equal(understanding({ understood: [], missed: [] }), '');
+});
+
+test('case 49: storage that is blocked, full or absent is no reason not to play', () => {
+  const forms = [
+    () => { throw new DOMException('blocked', 'SecurityError'); },
+    () => undefined,
+    () => null,
+    () => ({ getItem: () => null, setItem: () => { throw new DOMException('full', 'QuotaExceededError'); }, removeItem: () => {} }),
+    () => ({ getItem: () => { throw new Error(); }, setItem: () => { throw new Error(); }, removeItem: () => { throw new Error(); } }),
+  ];
+  for (const form of forms) {
+    const kept = memory(/** @type {any} */ (form));
+    assert.equal(kept.get('a'), null);
+    kept.set('a', '1');
+    assert.equal(kept.get('a'), '1');
+    kept.remove('a');
+    assert.equal(kept.get('a'), null);
+  }
+});
+
+test('earlier prompts come back by arrow up, and the draft after them', () => {
+  const kept = memory(/** @type {any} */ (() => null));
+  const box = new Words('otter', kept);
+  box.sent('a red desert');
+  box.sent('snowy night');
+  box.sent('a red desert');
+  box.typed('sun');
+  assert.deepEqual([box.walk(1), box.walk(1), box.walk(1)], ['a red desert', 'snowy night', 'snowy night']);
+  assert.deepEqual([box.walk(-1), box.walk(-1), box.walk(-1)], ['a red desert', 'sun', 'sun']);
+  assert.equal(new Words('otter', kept).draft, 'sun');
+  assert.equal(new Words('heron', kept).draft, '');
+});
+
+test('the address of a room, also under a path', () => {
+  assert.deepEqual(Object.values(whereIs('http://h:8080/r/blue-otter-12?watch')).slice(0, 2), ['http://h:8080/', 'blue-otter-12']);
+  assert.deepEqual(Object.values(whereIs('https://h/worlds/r/a/')).slice(0, 2), ['https://h/worlds/', 'a']);
+});
+
+test('case 54: half of a surrogate pair becomes a sign that can travel', () => {
+  assert.equal(wellFormed('a\ud83d b \ud83d\ude00'), 'a\ufffd b \ud83d\ude00');
+});
+
+test('the lobby names places, rooms and times', () => {
+  assert.equal(places([{ card: 'drive', sessions: 3, sessions_max: 8, waiting: 0 }]), '5 of 8 places free');
+  assert.equal(places([{ card: 'drive', sessions: 8, sessions_max: 8, waiting: 2 }]), 'All 8 places taken, 2 in line');
+  assert.equal(ago(90_000), '1 min ago');
+  assert.equal(ago(3 * 3_600_000), '3 h ago');
+  const view = (/** @type {string} */ room, /** @type {number} */ viewers) => ({ room, viewers, card: 'toy', state: 'running', driver: true });
+  assert.deepEqual(watchable([view('a', 1), view('b', 0), view('c', 3)]).map(({ room }) => room), ['c', 'a']);
+});
+
+test('a date in Retry-After is no number of seconds: the page backs off by itself', () => {
+  assert.equal(delay_s(0, 0, Number('Wed, 21 Oct 2099 07:28:00 GMT') || 0), 0.15);
 });

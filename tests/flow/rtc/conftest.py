@@ -287,7 +287,9 @@ Serve = Callable[..., Awaitable[Served]]
 
 @pytest.fixture
 def web_root(tmp_path: Path) -> Path:
-    (tmp_path / "index.html").write_text("<!doctype html><title>Worldroom</title>")
+    (tmp_path / "index.html").write_text("<!doctype html><title>Worldroom: the lobby</title>")
+    (tmp_path / "room.html").write_text("<!doctype html><title>Worldroom: a room</title>")
+    (tmp_path / "missing.html").write_text("<!doctype html><h1>{title}</h1><p>{detail}</p><a href='{base}'>lobby</a>")
     return tmp_path
 
 

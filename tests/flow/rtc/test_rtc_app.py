@@ -33,15 +33,44 @@ def offer_body(sdp: str) -> bytes:
     return msgspec.json.encode({"sdp": sdp})
 
 
-async def test_the_front_door_leads_to_a_fresh_room_and_its_page(served) -> None:
+async def test_the_front_door_is_a_lobby_and_play_leads_to_a_fresh_room(served) -> None:
     async with httpx.AsyncClient(base_url=served.base, trust_env=False) as http:
         front = await http.get("/")
-        assert front.status_code == 302
-        assert front.headers["location"].startswith("/r/")
-        page = await http.get(front.headers["location"])
-        assert page.status_code == 200 and "Worldroom" in page.text
+        assert front.status_code == 200 and "the lobby" in front.text
+        play = await http.get("/play")
+        assert play.status_code == 302
+        page = await http.get(f"/{play.headers['location']}")
+        assert page.status_code == 200 and "a room" in page.text
         assert (await http.get("/web/index.html")).status_code == 200
-        assert (await http.get("/r/bad%20name")).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "back"),
+    [
+        ("/r/bad%20name", 400, "../"),
+        ("/nowhere", 404, "./"),
+        ("/r/a/b/c", 404, "../../../"),
+        ("/v1/nothing", 404, "../"),
+    ],
+)
+async def test_case_64_a_person_gets_a_page_where_a_program_gets_json(
+    served, path: str, status: int, back: str
+) -> None:
+    async with httpx.AsyncClient(base_url=served.base, trust_env=False) as http:
+        person = await http.get(path, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+        assert person.status_code == status
+        assert person.headers["content-type"].startswith("text/html")
+        assert f"<a href='{back}'>" in person.text
+        for accept in ("*/*", "application/json"):
+            program = await http.get(path, headers={"Accept": accept})
+            assert program.status_code == status
+            assert set(program.json()) == {"code", "detail"}
+
+
+async def test_case_64_a_page_about_a_wrong_address_runs_nothing_of_it(served) -> None:
+    async with httpx.AsyncClient(base_url=served.base, trust_env=False) as http:
+        page = await http.get("/%3Cscript%3Ealert(1)%3C/script%3E", headers={"Accept": "text/html"})
+        assert "<script>" not in page.text
 
 
 async def test_lists_health_and_metrics(served) -> None:

@@ -25,7 +25,7 @@ export class People {
 
   /** @param {World} world */
   show(world) {
-    const drove = this.world !== null && this.driver === world.me;
+    const drove = this.driver === world.me;
     this.world = world;
     this.#changedHands(drove);
     this.driver = world.driver;

@@ -41,7 +41,7 @@ export class Hold {
     /** @type {'' | 'smooth' | 'edge'} */
     this.unsaid = '';
     this.changed_ms = -Infinity;
-    this.sent_ms = -Infinity;
+    this.sent_ms = 0;
   }
 
   /** A new connection: the server counts from 1 again. What sources hold is pressed anew. @param {number} now_ms */
