@@ -4,14 +4,14 @@ import numpy as np
 import torch
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.recipe import Precision, RuntimeChoice
-from worldroom.models.drive.autoencoder import DriveAutoencoder
 from worldroom.models.drive.card import RECIPE, drive_card
 from worldroom.models.drive.initial_latents import SHAPE, Openings
-from worldroom.models.drive.look import ONE_HOT
 from worldroom.models.drive.loop import DriveCarry, DriveLoop
 from worldroom.models.drive.runtime import SHAPE as NETWORK
 from worldroom.models.drive.runtime import DriveRuntime
 from worldroom.models.drive.transformer import DriveTransformer
+from worldroom.models.shared.road.autoencoder import DriveAutoencoder
+from worldroom.models.shared.road.look import ONE_HOT
 
 
 def drive() -> LoadedCard:

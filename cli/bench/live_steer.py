@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ...clients.python.latency import LatencySpread, spread
 from ...clients.python.pictures import RoomFrame
 from ...clients.python.room import RoomClient, join
-from ...models.drive.autoencoder import to_model
 from ...models.drive.card import FPS, PICTURE_HEIGHT, PICTURE_WIDTH, WEIGHTS
-from ...models.drive.look import BIOMES, THEMES, TIMES, WEATHERS, Theme, theme_of
+from ...models.shared.road.autoencoder import to_model
+from ...models.shared.road.look import BIOMES, THEMES, TIMES, WEATHERS, Theme, theme_of
 from ...rtc.wire import Receipt, Transition
 from ...training.drive.judge import Judge, load_judge
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...kernels.invariant_matmul import invariant_matmul
-from .look import BIOMES, TIMES
+from ..shared.road.look import BIOMES, TIMES
 from .memory import (
     BEND_METRES,
     BEND_UNIT,

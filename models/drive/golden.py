@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, gaussian
+from ..shared.road.autoencoder import DriveAutoencoder
 from . import innovations
-from .autoencoder import DriveAutoencoder
 from .transformer import CommittedKV, CondB, DriveTransformer, KVView
 
 SIGMAS = {1: (1.0,), 2: (1.0, 0.5), 3: (1.0, 0.67, 0.33), 4: (1.0, 0.75, 0.5, 0.25)}

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..shared.road.look import ONE_HOT, THEMES
 from ..weights import load_tensors
 from .card import TOKENS
-from .look import ONE_HOT, THEMES
 from .memory import CHANNELS
 
 VARIANTS = 2

@@ -5,13 +5,13 @@ from pathlib import Path
 from ..contract.intercept import intercept
 from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
+from ..shared.road.text import load_text
 from ..weights import digest
 from .card import RECIPE, drive_card
 from .initial_latents import load_openings
 from .loop import DriveCarry, DriveLoop
 from .runtime import DriveRuntime, load_networks
 from .skip import SKIP_BELOW, SkipLastPass
-from .text import load_text
 
 
 def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..shared.road.look import LOOK
 from . import innovations
 from .card import PICTURE_HEIGHT, PICTURE_WIDTH, RECIPE, TOKENS
 from .initial_latents import Openings
 from .innovations import InnovationState
-from .look import LOOK
 from .memory import CHANNELS
 
 Latent = NDArray[np.float32]

@@ -10,11 +10,11 @@ from ..contract.loaded import LoadedCard
 from ..parity.interleave import interleave_trial, made_up_inputs
 from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ParitySession
+from ..shared.road.autoencoder import DriveAutoencoder
+from ..shared.road.look import ONE_HOT
 from . import golden
-from .autoencoder import DriveAutoencoder
 from .card import RECIPE, drive_card
 from .initial_latents import SHAPE, Openings
-from .look import ONE_HOT
 from .loop import DriveLoop
 from .runtime import SHAPE as NETWORK
 from .runtime import DriveRuntime

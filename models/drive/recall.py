@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .blocks import TiledLinear
+from ..shared.road.blocks import TiledLinear
 from .memory import CHANNELS, MEMORY_TOKENS
 
 PHASES = slice(6, 16)  # sine and cosine pairs of the car's token

@@ -23,13 +23,13 @@ from torch import Tensor
 
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
+from ..shared.road.autoencoder import DriveAutoencoder, to_frames
+from ..shared.road.look import LOOK
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..weights import load_module
 from . import card as sizes
-from .autoencoder import DriveAutoencoder, to_frames
 from .blocks import DriveShape
 from .innovations import INNOVATIONS
-from .look import LOOK
 from .loop import Cond, Decoded, DecodeRow, Denoised, DenoiseRow, DriveResult, DriveRow
 from .memory import CHANNELS, PICTURE_TOKENS
 from .transformer import CondB, DriveTransformer, KVView

@@ -23,7 +23,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .blocks import DriveShape, Spatial, Temporal, TiledLinear, TokenLinear, modulated
+from ..shared.road.blocks import Spatial, Temporal, TiledLinear, modulated
+from .blocks import DriveShape, TokenLinear
 from .camera import VIEW, Camera
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 from .recall import Recall

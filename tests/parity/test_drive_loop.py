@@ -12,14 +12,14 @@ from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.conditions import Conditions
 from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, StepKind
 from worldroom.models.drive import card, golden
-from worldroom.models.drive.autoencoder import DriveAutoencoder
 from worldroom.models.drive.initial_latents import SHAPE, Openings
-from worldroom.models.drive.look import ONE_HOT
 from worldroom.models.drive.loop import Denoised, DriveCarry, DriveLoop, DriveState, LatentFault
 from worldroom.models.drive.runtime import SHAPE as NETWORK
 from worldroom.models.drive.runtime import DriveRuntime
 from worldroom.models.drive.transformer import DriveTransformer
 from worldroom.models.shared import serial
+from worldroom.models.shared.road.autoencoder import DriveAutoencoder
+from worldroom.models.shared.road.look import ONE_HOT
 
 OPENINGS = Openings(np.random.default_rng(3).standard_normal(SHAPE).astype(np.float32))
 RING = card.WINDOW + 1

@@ -10,9 +10,10 @@ import torch
 from worldroom.kernels import invariant_matmul
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.drive import autoencoder, card
+from worldroom.models.drive import card
 from worldroom.models.drive.loop import Cond, Decoded, DecodeRow, Denoised, DenoiseRow, DriveResult, DriveRow
 from worldroom.models.drive.runtime import DriveRuntime, load_networks
+from worldroom.models.shared.road import autoencoder
 from worldroom.tests.drive_card import drive
 
 ROWS, RING = 16, card.WINDOW + 1

@@ -4,9 +4,9 @@ import torch
 from worldroom.models import catalog
 from worldroom.models.contract.recipe import RuntimeChoice
 from worldroom.models.drive.card import RECIPE
-from worldroom.models.drive.look import ONE_HOT
 from worldroom.models.drive.skip import SKIP_BELOW, SkipLastPass
 from worldroom.models.parity.session import ParitySession
+from worldroom.models.shared.road.look import ONE_HOT
 from worldroom.training.drive.skipping import Tally, journey, measure, play
 
 TWO_PASSES = RuntimeChoice(RECIPE.sampler, 2, RECIPE.default.precision)

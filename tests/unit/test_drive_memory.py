@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 from worldroom.models.drive.camera import CELLS, DEEP, GUESS, ROWS, VIEW, Camera
-from worldroom.models.drive.look import ONE_HOT
 from worldroom.models.drive.memory import HORIZON, MARK, PLACE_METRES
+from worldroom.models.shared.road.look import ONE_HOT
 from worldroom.training.drive.data import lead_in, new_innovator
 from worldroom.training.drive.remember import remember
 from worldroom.training.drive.simulator.labels import road_centre_px

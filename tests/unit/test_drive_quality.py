@@ -7,7 +7,7 @@ import json
 import msgspec
 import numpy as np
 import torch
-from worldroom.models.drive.look import BIOMES
+from worldroom.models.shared.road.look import BIOMES
 from worldroom.training.drive.journey import all_biomes
 from worldroom.training.drive.judge import Judge
 from worldroom.training.drive.probes import sharpness

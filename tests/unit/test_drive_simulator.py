@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from worldroom.models.drive.innovations import INNOVATIONS, draw, start
-from worldroom.models.drive.look import ONE_HOT, THEMES, number_of, theme_of
+from worldroom.models.shared.road.look import ONE_HOT, THEMES, number_of, theme_of
 from worldroom.training.drive.data import lead_in, new_innovator
 from worldroom.training.drive.simulator.labels import road_centre_px, visible_objects
 from worldroom.training.drive.simulator.render import render

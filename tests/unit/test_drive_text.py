@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from worldroom.models.drive.card import WEIGHTS
-from worldroom.models.drive.look import ATTRIBUTES
-from worldroom.models.drive.text import LONGEST, PromptTooLong, TextEncoder, load_text, plain_words
+from worldroom.models.shared.road.look import ATTRIBUTES
+from worldroom.models.shared.road.text import LONGEST, PromptTooLong, TextEncoder, load_text, plain_words
 from worldroom.models.weights import WeightsError
 from worldroom.training.drive.held_out import HELD_OUT
 from worldroom.training.drive.phrases import HINTS, NEGATED, PAIRS, WORDS, make

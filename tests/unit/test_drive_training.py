@@ -11,7 +11,7 @@ from rich.console import Console
 from safetensors import safe_open
 from typer.testing import CliRunner
 from worldroom.cli.main import app
-from worldroom.models.drive.autoencoder import DriveAutoencoder, pack, to_frames, to_model, unpack
+from worldroom.models.shared.road.autoencoder import DriveAutoencoder, pack, to_frames, to_model, unpack
 from worldroom.training.drive import minilm
 from worldroom.training.drive.judge import load_judge
 from worldroom.training.drive.muon import orthogonalised

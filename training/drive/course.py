@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...models.drive.autoencoder import DriveAutoencoder, to_model
 from ...models.drive.memory import PICTURE_TOKENS
 from ...models.drive.transformer import CondB, DriveTransformer
+from ...models.shared.road.autoencoder import DriveAutoencoder, to_model
 from .data import Innovator, lead_in, new_innovator
 from .dream import Dream, begin
 from .remember import remember

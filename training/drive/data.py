@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from ...models.drive import innovations as process
 from ...models.drive.innovations import INNOVATIONS, InnovationState
-from ...models.drive.look import LOOK
 from ...models.drive.memory import CHANNELS, MEMORY_TOKENS
+from ...models.shared.road.look import LOOK
 from .remember import remember
 from .simulator.driver import change_themes, new_driver
 from .simulator.labels import CENTRE_ROWS, road_centre_px, visible_objects

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ...models.drive.autoencoder import DriveAutoencoder
-from ...models.drive.look import THEMES
+from ...models.shared.road.autoencoder import DriveAutoencoder
+from ...models.shared.road.look import THEMES
 from .course import new_course, whole_frame
 
 VARIANTS, FIRST_FRAMES = 2, 3

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...models.drive.autoencoder import to_frames
-from ...models.drive.look import BIOMES, THEMES, TIMES, Theme, number_of, theme_of
+from ...models.shared.road.autoencoder import to_frames
+from ...models.shared.road.look import BIOMES, THEMES, TIMES, Theme, number_of, theme_of
 from .course import Networks, drawn, new_course, seen, start_dream
 from .judge import Judge
 from .probes import sharpness

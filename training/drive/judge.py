@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...models.drive.look import BIOMES, TIMES, WEATHERS
+from ...models.shared.road.look import BIOMES, TIMES, WEATHERS
 from .simulator.labels import CENTRE_ROWS
 from .simulator.world import TOP_SPEED
 

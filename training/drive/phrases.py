@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...models.drive.look import ATTRIBUTES, BIOMES, LOOK, TIMES, WEATHERS
+from ...models.shared.road.look import ATTRIBUTES, BIOMES, LOOK, TIMES, WEATHERS
 
 # Words stand alone or behind "in", "at", "with".
 WORDS: dict[str, str] = {

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...models.drive.look import THEMES, theme_of
 from ...models.drive.transformer import CondB, KVView
+from ...models.shared.road.look import THEMES, theme_of
 from .course import Networks, drawn, new_course, start_dream
 from .judge import Judge
 from .simulator.world import switch_theme

@@ -19,9 +19,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ...models.drive.autoencoder import DriveAutoencoder
 from ...models.drive.runtime import SHAPE
 from ...models.drive.transformer import DriveTransformer
+from ...models.shared.road.autoencoder import DriveAutoencoder
 from . import stage_autoencoder, stage_judge, stage_memory, stage_paint, stage_rollout
 from .data import generate, open_episodes
 from .export import save_half, save_openings

@@ -26,10 +26,10 @@ from ...models.contract.loaded import LoadedCard
 from ...models.contract.loop import StepKind
 from ...models.contract.recipe import RuntimeChoice
 from ...models.drive.card import RECIPE
-from ...models.drive.look import ONE_HOT, THEMES
 from ...models.drive.loop import Decoded, DecodeRow, Denoised, DriveResult, Latent
 from ...models.drive.skip import SkipLastPass
 from ...models.parity.session import ChunkInput, ParitySession
+from ...models.shared.road.look import ONE_HOT, THEMES
 
 Keys = tuple[float, float, float, float]
 """left, right, gas, brake"""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...models.drive.autoencoder import CHANNELS, TOKENS, DriveAutoencoder, MatrixConv, to_model, unpack
+from ...models.shared.road.autoencoder import CHANNELS, TOKENS, DriveAutoencoder, MatrixConv, to_model, unpack
 from .optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 
 RATES = Rates(muon=0.012, adam=2e-3, warm_up=60, flat=0.3, floor=0.01)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...models.drive.autoencoder import DriveAutoencoder, to_model
-from ...models.drive.look import BIOMES, TIMES
+from ...models.shared.road.autoencoder import DriveAutoencoder, to_model
+from ...models.shared.road.look import BIOMES, TIMES
 from .data import Episodes, lead_in, new_innovator
 from .judge import OBJECT_UNIT, Judge, Verdict
 from .simulator.driver import change_themes, new_driver

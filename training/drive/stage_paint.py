@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...models.drive.blocks import DriveShape, Spatial, Temporal
+from ...models.drive.blocks import DriveShape
 from ...models.drive.memory import PICTURE_TOKENS
 from ...models.drive.recall import Recall
 from ...models.drive.transformer import CondB, DriveTransformer
+from ...models.shared.road.blocks import Spatial, Temporal
 from .optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from .windows import Latents, frames_at_random
 

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...models.drive.blocks import Spatial, Temporal
 from ...models.drive.memory import PICTURE_TOKENS
 from ...models.drive.transformer import DriveTransformer
+from ...models.shared.road.blocks import Spatial, Temporal
 from .dream import ONE_STEP, TWO_STEPS, begin
 from .optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from .windows import Latents, Window, joined, sample, sample_switches, target_sigma, with_damage, with_noise

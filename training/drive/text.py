@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from ...models.drive.look import ATTRIBUTES, BIOMES, LOOK, WEATHERS
-from ...models.drive.text import STEP, TextEncoder, load_text
+from ...models.shared.road.look import ATTRIBUTES, BIOMES, LOOK, WEATHERS
+from ...models.shared.road.text import STEP, TextEncoder, load_text
 from .held_out import HELD_OUT
 from .minilm import load_encoder, package_file
 from .phrases import HINT, HINTS, PAIRS, WORDS

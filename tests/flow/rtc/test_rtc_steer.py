@@ -4,8 +4,8 @@ import pytest
 from worldroom.cli.bench.live_steer import measure_steering, words_of
 from worldroom.clients.bench.server import serving
 from worldroom.models.drive.card import WEIGHTS
-from worldroom.models.drive.look import BIOMES, THEMES, TIMES, WEATHERS, theme_of
-from worldroom.models.drive.text import load_text
+from worldroom.models.shared.road.look import BIOMES, THEMES, TIMES, WEATHERS, theme_of
+from worldroom.models.shared.road.text import load_text
 from worldroom.training.drive.text import heard
 
 TRIALS = 3

@@ -12,7 +12,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from ....models.drive.look import BIOMES, THEMES, TIMES, WEATHERS, Theme, number_of, theme_of
+from ....models.shared.road.look import BIOMES, THEMES, TIMES, WEATHERS, Theme, number_of, theme_of
 from .world import CONTROLS, World, switch_theme
 
 THEME_CHANGE_CHANCE = 1 / 40  # per frame
@@ -80,8 +80,11 @@ def new_driver(rng: np.random.Generator, sessions: int) -> Driver:
     return Driver(rng, zeros, zeros.copy(), np.zeros(sessions), np.full(sessions, 18.0), zeros.copy(), keys)
 
 
-def change_themes(world: World, rng: np.random.Generator, chance: float = THEME_CHANGE_CHANCE) -> None:
-    """Now and then fade a session to another theme; half of the changes touch one attribute only."""
+def change_themes(
+    world: World, rng: np.random.Generator, chance: float | NDArray[np.float64] = THEME_CHANGE_CHANCE
+) -> None:
+    """Now and then fade a session to another theme, `chance` for all or for each; half of the changes touch one
+    attribute only."""
     n = len(world.theme_B)
     changed = rng.random(n) < chance
     frames = np.where(rng.random(n) < 0.2, 1, rng.integers(1, LONGEST_FADE + 1, n))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ....models.drive.look import BIOMES, THEMES, TIMES, theme_of
+from ....models.shared.road.look import BIOMES, THEMES, TIMES, theme_of
 
 Array = NDArray[np.float32]
 HORIZON = 32  # rows of sky

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....models.drive.innovations import CURVATURE
-from ....models.drive.look import ONE_HOT
+from ....models.shared.road.look import ONE_HOT
 from .road import BEND_LENGTH, ENTRY, FRAMES_PER_SECOND, HALF_ROAD, OBJECT_ENTRY, curvature_ahead, extend
 
 Array = NDArray[np.float32]

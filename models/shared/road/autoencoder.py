@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...kernels.row_grouping import ONEDNN, TOGETHER, alike, by_parts
+from ....kernels.row_grouping import ONEDNN, TOGETHER, alike, by_parts
 
 TOKENS, CHANNELS = 40, 32
 LATENT, LATENT_ROWS, LATENT_COLUMNS = 8, 10, 16

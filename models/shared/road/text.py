@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from ..contract.conditions import BadPrompt
-from ..weights import WeightsError, load_tensors
+from ...contract.conditions import BadPrompt
+from ...weights import WeightsError, load_tensors
 from .look import BIOMES, LOOK, TIMES, WEATHERS
 
 LONGEST = 400  # characters of a prompt
