@@ -65,7 +65,7 @@ class ReplayReport(msgspec.Struct, frozen=True):
     movie: str | None
 
 
-FAULTS = (RedisUnreachable, StreamError, again.ReplayError, WorkerFailed, catalog.UnknownCard)
+FAULTS = (RedisUnreachable, StreamError, again.ReplayError, api.UnknownContract, WorkerFailed, catalog.UnknownCard)
 """What the person who asked can put right; one line each."""
 
 

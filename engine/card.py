@@ -66,14 +66,18 @@ class CardRuntime:
     def writes(self, slot: int) -> Writes:
         return NoCache() if self.loaded.card.cache is None else SlotWrites(self.pool, slot)
 
-    def step_key(self, plan: WorkPlan[Any]) -> StepKey:
-        return StepKey(self.loaded.card.name, plan.kind, plan.shape, self.loaded.choice.precision)
+    def step_key(self, plan: WorkPlan[Any], loop: str | None = None) -> StepKey:
+        """`loop` None = the card's main loop."""
+        return self.key(self.loaded.card.main_loop if loop is None else loop, plan.kind, plan.shape)
 
     def prompt_step(self) -> StepKey:
-        return StepKey(self.loaded.card.name, StepKind.PROMPT_ENCODE, (), self.loaded.choice.precision)
+        return self.key("", StepKind.PROMPT_ENCODE)
 
     def cache_step(self) -> StepKey:
-        return StepKey(self.loaded.card.name, StepKind.CACHE_IO, (), self.loaded.choice.precision)
+        return self.key("", StepKind.CACHE_IO)
+
+    def key(self, loop: str, kind: StepKind, shape: tuple[int, ...] = ()) -> StepKey:
+        return StepKey(self.loaded.card.name, loop, kind, shape, self.loaded.choice.precision)
 
     def prompt_key(self, text: str) -> str:
         return digest_of(CacheKey(fingerprint_of(self.loaded), "prompt", content_of(text)))
@@ -95,7 +99,9 @@ class CardRuntime:
     def beside(self, costs: Costs, steps: int) -> float:
         """Seconds that a chunk takes beside the device, on average."""
         where = self.loaded.card.program.where
-        return sum(costs.mean(key, 1) for key in self.profiles.get(steps, ()) if where(key.kind) is Placement.BESIDE)
+        return sum(
+            costs.mean(key, 1) for key in self.profiles.get(steps, ()) if where(key.loop, key.kind) is Placement.AUX
+        )
 
     def lead(self, steps: int, encode: float) -> float:
         """Seconds from asking for a chunk's conditions to its first packet; `encode` counts until that was seen."""
@@ -109,8 +115,9 @@ class CardRuntime:
     def then(self, steps: int, done: int, current: StepKey) -> StepKey | None:
         """The step that should follow `current` on its thread, in the same chunk (`done` are over)."""
         where = self.loaded.card.program.where
+        there = where(current.loop, current.kind)
         following = self.profiles.get(steps, ())[done + 1 :]
-        return next((key for key in following if where(key.kind) is where(current.kind)), None)
+        return next((key for key in following if where(key.loop, key.kind) is there), None)
 
     def info(self) -> CardInfo:
         card, frame = self.loaded.card, self.loaded.card.frame
@@ -128,7 +135,7 @@ class CardRuntime:
             bytes_per_session=self.pool.spec.bytes_per_session,
             absorbed_us=self.absorbed_us,
             opening=self._opening(),
-            recache=self._has(StepKind.RECACHE),
+            recache=self.loaded.card.asks(StepKind.RECACHE),
         )
 
     def portable(self, bytes_max: int) -> bool:
@@ -138,8 +145,7 @@ class CardRuntime:
     def _opening(self) -> FirstFramesSize | None:
         frame = self.loaded.card.frame
         return (
-            FirstFramesSize(frame.width, frame.height, frame.frames(opens=True)) if self._has(StepKind.ENCODE) else None
+            FirstFramesSize(frame.width, frame.height, frame.frames(opens=True))
+            if self.loaded.card.asks(StepKind.ENCODE)
+            else None
         )
-
-    def _has(self, kind: StepKind) -> bool:
-        return any(kind in loop.steps for loop in self.loaded.card.loops)

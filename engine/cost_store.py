@@ -23,11 +23,11 @@ from .. import kernels
 from ..models.contract.fingerprint import fingerprint_of
 from ..models.contract.loop import StepKind
 from .card import CardRuntime
-from .scheduling.costs import WINDOW, Costs, Estimate, StepKey
+from .scheduling.costs import WINDOW, Costs, Estimate
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 BYTES_MAX = 1 << 20
 Took = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1, max_length=WINDOW)]
 """Microseconds of the last runs, oldest first."""
@@ -35,6 +35,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class PricedStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    loop: str
     kind: StepKind
     shape: tuple[int, ...]
     rows: Count
@@ -42,10 +43,10 @@ class PricedStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PricedChunk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whole chunks of `steps` denoise steps; `profile`: kind and shape of the steps the last one was made of."""
+    """Whole chunks of `steps` denoise steps; `profile`: loop, kind and shape of the steps the last one was made of."""
 
     steps: Count
-    profile: tuple[tuple[StepKind, tuple[int, ...]], ...]
+    profile: tuple[tuple[str, StepKind, tuple[int, ...]], ...]
     took_us: Took
 
 
@@ -120,11 +121,13 @@ def sheet_of(served: CardRuntime, costs: Costs, of: str) -> PriceSheet:
         format=FORMAT,
         of=of,
         steps=tuple(
-            PricedStep(key.kind, key.shape, rows, _micros(estimate))
+            PricedStep(key.loop, key.kind, key.shape, rows, _micros(estimate))
             for key, rows, estimate in costs.of_card(served.loaded.card.name)
         ),
         chunks=tuple(
-            PricedChunk(steps, tuple((key.kind, key.shape) for key in served.profiles[steps]), _micros(estimate))
+            PricedChunk(
+                steps, tuple((key.loop, key.kind, key.shape) for key in served.profiles[steps]), _micros(estimate)
+            )
             for steps, estimate in served.chunks.items()
         ),
         encode_us=_micros(served.encoding),
@@ -133,11 +136,10 @@ def sheet_of(served: CardRuntime, costs: Costs, of: str) -> PriceSheet:
 
 def restore(sheet: PriceSheet, served: CardRuntime, costs: Costs) -> None:
     """Take over every kept figure, as if it had been observed before those that are known already."""
-    card, precision = served.loaded.card.name, served.loaded.choice.precision
     for step in sheet.steps:
-        costs.remember(StepKey(card, step.kind, step.shape, precision), step.rows, _seconds(step.took_us))
+        costs.remember(served.key(step.loop, step.kind, step.shape), step.rows, _seconds(step.took_us))
     for chunk in sheet.chunks:
-        profile = tuple(StepKey(card, kind, shape, precision) for kind, shape in chunk.profile)
+        profile = tuple(served.key(loop, kind, shape) for loop, kind, shape in chunk.profile)
         served.profiles.setdefault(chunk.steps, profile)
         served.chunks.setdefault(chunk.steps, Estimate()).remember(_seconds(chunk.took_us))
     served.encoding.remember(_seconds(sheet.encode_us))

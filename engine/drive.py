@@ -15,7 +15,7 @@ import numpy as np
 
 from ..models.contract.cache import CacheView
 from ..models.contract.card import FrameSpec
-from ..models.contract.loop import Ask, Commit, Done, Loop, Outcome, StepKind, WorkPlan
+from ..models.contract.loop import Ask, ChunkLoop, Commit, Done, Outcome, StepKind, WorkPlan
 
 
 class Superseded(Exception):
@@ -95,7 +95,7 @@ class DecodeOverlap(Protocol):
 
 
 async def drive_chunk(
-    loop: Loop[Any, Any, Any, Any],
+    loop: ChunkLoop[Any, Any, Any, Any],
     ask: Ask[Any],
     writes: Writes,
     execute: Execute,
@@ -136,16 +136,16 @@ async def drive_chunk(
 
 
 async def _before_pictures(
-    loop: Loop[Any, Any, Any, Any], state: Any, writes: Writes, scope: CancelScope, ahead: DecodeOverlap
+    loop: ChunkLoop[Any, Any, Any, Any], state: Any, writes: Writes, scope: CancelScope, ahead: DecodeOverlap
 ) -> tuple[Any, bool]:
     """The state with what only the chunk before could tell, and whether the world has gone on."""
     if (carry := await ahead.met()) is not None:
-        state = loop.meet(state, carry)
+        state = loop.rebase(state, carry)
     scope.check()
-    if not ahead.wanted or (onward := loop.onward(state)) is None:
+    if not ahead.wanted or (early := loop.early_carry(state)) is None:
         return state, False
     writes.commit()
-    ahead.go(onward)
+    ahead.go(early)
     return state, True
 
 

@@ -67,7 +67,7 @@ class Rollout:
 
     def _begin(self, ask: Ask[Any], writes: Writes, before: "_Chunk | None") -> "_Chunk":
         loaded = self._served.loaded
-        chunk = _Chunk(before, loaded.card.program.where(StepKind.DECODE) is Placement.BESIDE)
+        chunk = _Chunk(before, loaded.card.program.where(loaded.card.main_loop, StepKind.DECODE) is Placement.AUX)
         driven = drive_chunk(loaded.loop, ask, writes, self._execute, self._scope, loaded.card.frame, chunk)
         chunk.task = asyncio.create_task(driven)
         return chunk

@@ -144,17 +144,17 @@ def _idle(served: CardRuntime) -> Conditions:
 
 def _unrehearsed(served: CardRuntime) -> list[StepKey]:
     """Step kinds that only some chunks have (an opening picture, a rebuilt cache); priced whatever their shape."""
-    card, precision = served.loaded.card, served.loaded.choice.precision
-    kinds = dict.fromkeys(kind for loop in card.loops for kind in loop.steps)
-    rehearsed = {key.kind for profile in served.profiles.values() for key in profile} | {StepKind.PROMPT_ENCODE}
-    return [StepKey(card.name, kind, (), precision) for kind in kinds if kind not in rehearsed]
+    steps = dict.fromkeys((loop.name, kind) for loop in served.loaded.card.loops for kind in loop.steps)
+    rehearsed = {(key.loop, key.kind) for profile in served.profiles.values() for key in profile}
+    return [served.key(loop, kind) for loop, kind in steps if (loop, kind) not in rehearsed]
 
 
 async def _price_batches(served: CardRuntime, services: Services, device: Device, key: StepKey, rows: int) -> None:
     """Measure `rows` rows and more: one row of what is in every chunk was measured there."""
     while rows <= min(services.spec.max_rows, served.pool.slots):
         work = served.loaded.runtime.warm_up_rows(key.kind, rows)
-        batch = Batch(served.loaded, key.kind, tuple(row for row, _ in work), tuple(view for _, view in work))
+        rows_made, views = zip(*work, strict=True)
+        batch = Batch(served.loaded, key.loop, key.kind, rows_made, views)
         await _price(services, device, key, batch)
         rows *= 2
 
@@ -164,7 +164,9 @@ async def _price_cache_io(served: CardRuntime, services: Services, device: Devic
     slot = served.pool.acquire()
     row = ReadEntries(slot, tuple(range(served.pool.spec.window)))
     try:
-        await _price(services, device, served.cache_step(), Batch(served.loaded, StepKind.CACHE_IO, (row,), (None,)))
+        await _price(
+            services, device, served.cache_step(), Batch(served.loaded, "", StepKind.CACHE_IO, (row,), (None,))
+        )
     finally:
         served.pool.free(slot)
 

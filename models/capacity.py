@@ -61,7 +61,7 @@ def accounts() -> tuple[tuple[ModelCard, Footprint], ...]:
     found = []
     for name in catalog.names():
         family, card = catalog.family(name)
-        published = family.manifest(card) is not None and not card.drawn
+        published = family.manifest(card) is not None and not card.random_weights
         if published and (account := family.account(card)) is not None:
             found.append((card, account))
     return tuple(found)

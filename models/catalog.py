@@ -44,9 +44,9 @@ def names() -> tuple[str, ...]:
     return tuple(_FAMILY_OF)
 
 
-def drawn() -> tuple[str, ...]:
-    """Cards with drawn weights: every family's loops and steps in small, without a download."""
-    return tuple(name for name, (_, card) in _FAMILY_OF.items() if card.drawn)
+def random_weights() -> tuple[str, ...]:
+    """Cards with random weights: every family's loops and steps in small, without a download."""
+    return tuple(name for name, (_, card) in _FAMILY_OF.items() if card.random_weights)
 
 
 def family(name: str) -> tuple[Family, ModelCard]:
@@ -56,10 +56,10 @@ def family(name: str) -> tuple[Family, ModelCard]:
     return _FAMILY_OF[name]
 
 
-def trials(name: str, slow: bool = False) -> tuple[ParityCheck, ...]:
-    """The rungs of a card's parity ladder, slow ones when they are asked for; raises `UnknownCard`."""
+def checks(name: str, slow: bool = False) -> tuple[ParityCheck, ...]:
+    """The checks of a card's parity ladder, slow ones when they are asked for; raises `UnknownCard`."""
     owner, made = family(name)
-    return tuple(trial for trial in owner.trials(made) if slow or not trial.slow)
+    return tuple(check for check in owner.checks(made) if slow or not check.slow)
 
 
 def account(name: str) -> Footprint | None:

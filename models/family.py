@@ -19,14 +19,14 @@ from .parity.ladder import ParityCheck
 class Family:
     """`load`: a card made ready from a checkpoint's root (None for cards that carry or draw their weights).
 
-    `manifest` and `account` are None for cards that have nothing to pull or to count. `trials`: the card's rungs.
+    `manifest` and `account` are None for cards that have nothing to pull or to count. `checks`: the card's checks.
     `tensors`: loading a card imports torch, so a worker that waits for its turn does it ahead.
     """
 
     name: str
     cards: tuple[ModelCard, ...]
     load: Callable[[ModelCard, RuntimeChoice, Path | None], LoadedCard]
-    trials: Callable[[ModelCard], tuple[ParityCheck, ...]]
+    checks: Callable[[ModelCard], tuple[ParityCheck, ...]]
     manifest: Callable[[ModelCard], Manifest | None]
     account: Callable[[ModelCard], Footprint | None]
     tensors: bool = True

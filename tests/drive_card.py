@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 from worldroom.models.contract.loaded import LoadedCard
+from worldroom.models.contract.loop import CHUNK_ROLLOUT
 from worldroom.models.contract.recipe import Precision, RuntimeChoice
 from worldroom.models.drive.card import RECIPE, drive_card
 from worldroom.models.drive.initial_latents import SHAPE, Openings
@@ -24,4 +25,6 @@ def drive() -> LoadedCard:
     runtime = DriveRuntime(*nets, lambda text: ONE_HOT[len(text)])
     openings = Openings(np.random.default_rng(3).standard_normal(SHAPE).astype(np.float32))
     choice = RuntimeChoice(RECIPE.sampler, 2, Precision.FP32)
-    return LoadedCard(drive_card(), choice, "random", DriveLoop(openings), runtime, DriveCarry, runtime)
+    return LoadedCard(
+        drive_card(), choice, "random", {CHUNK_ROLLOUT: DriveLoop(openings)}, runtime, DriveCarry, runtime
+    )

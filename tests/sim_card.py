@@ -10,7 +10,7 @@ from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.card import FrameSpec, LoopSpec, ModelCard, Parity
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
-from worldroom.models.contract.recipe import Precision, RecipeSpec, RuntimeChoice
+from worldroom.models.contract.recipe import Method, Precision, RecipeSpec, RuntimeChoice
 
 STEPS = (StepKind.DENOISE, StepKind.DENOISE, StepKind.COMMIT, StepKind.DECODE)
 
@@ -39,10 +39,10 @@ class SimLoop:
     def finalize(self, state: SimState) -> Outcome[int]:
         return Outcome(self._frames_FHWC, state.chunk, str(state.chunk))
 
-    def onward(self, state: SimState) -> int:
+    def early_carry(self, state: SimState) -> int:
         return state.chunk
 
-    def meet(self, state: SimState, carry: int) -> SimState:
+    def rebase(self, state: SimState, carry: int) -> SimState:
         return state
 
 
@@ -61,7 +61,15 @@ class SimRuntime:
 
 def sim_card(name: str, per_chunk: int = 2, fps: int = 2) -> LoadedCard:
     recipe = RecipeSpec(
-        name, "none", ((1.0, 0.5),), (Precision.INT,), RuntimeChoice("none", 2, Precision.INT), (), "none", "none"
+        name,
+        "none",
+        ((1.0, 0.5),),
+        (Precision.INT,),
+        RuntimeChoice("none", 2, Precision.INT),
+        (),
+        "none",
+        "none",
+        Method.WRITTEN,
     )
     card = ModelCard(
         name=name,
@@ -77,4 +85,4 @@ def sim_card(name: str, per_chunk: int = 2, fps: int = 2) -> LoadedCard:
         cache=CacheSpec(ring=3, bytes_per_entry=8),
         suggestions=("nothing",),
     )
-    return LoadedCard(card, recipe.default, "none", SimLoop(per_chunk), SimRuntime())
+    return LoadedCard(card, recipe.default, "none", {"chunk_rollout": SimLoop(per_chunk)}, SimRuntime())

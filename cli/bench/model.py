@@ -79,7 +79,7 @@ def bench_model(
     """Run one session alone on the device and time every step of each card."""
     from ...models import catalog
 
-    names = card or catalog.drawn()
+    names = card or catalog.random_weights()
     before = os.getloadavg()[0]
     reports = tuple(
         measure(_loaded(name, checkpoint, precision, compiled), chunks, seed, rows or (), repeats) for name in names

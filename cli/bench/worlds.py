@@ -23,7 +23,7 @@ def bench_worlds(
     for name in card or ():
         if name not in names:
             raise fail(f"no card '{name}'{did_you_mean(name, names)}")
-    live = [name for name in catalog.drawn() if catalog.card(name).loops[0].name == "chunk_rollout"]
+    live = [name for name in catalog.random_weights() if catalog.card(name).loops[0].name == "chunk_rollout"]
     try:
         report = worlds.measure_worlds(card or live, seconds)
     except (ServerFailed, ConnectionError) as error:

@@ -2,6 +2,7 @@
 
 from ...models.contract.conditions import Conditions, PromptShare
 from ...models.contract.first_frames import FirstFrames, FirstFramesSize
+from ...models.contract.version import JOURNALS_SINCE, UnknownContract, check_contract
 from .door import (
     Begin,
     CardInfo,
@@ -35,6 +36,7 @@ from .info import BatchRan, Capacity, SessionInfo
 from .message import LatencyClass, Message
 
 __all__ = [
+    "JOURNALS_SINCE",
     "BatchRan",
     "Begin",
     "Capacity",
@@ -71,4 +73,6 @@ __all__ = [
     "Supersede",
     "Timings",
     "Unit",
+    "UnknownContract",
+    "check_contract",
 ]

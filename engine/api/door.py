@@ -11,6 +11,7 @@ from typing import Protocol
 from ...models.contract.card import Pixels
 from ...models.contract.conditions import Conditions
 from ...models.contract.first_frames import FirstFrames, FirstFramesSize
+from ...models.contract.version import CONTRACT_VERSION
 from .info import BatchRan, Capacity, SessionInfo
 from .message import LatencyClass, Message
 
@@ -131,7 +132,7 @@ class CardInfo(Message, frozen=True):
 
 class Opened(Message, frozen=True):
     """Reserved. For replay: `weights` is a digest of the weight files; `steps`, `precision` and `mode` (what else is
-    not as usual: inexact, compiled, ..) are as run.
+    not as usual: inexact, compiled, ..) are as run. `contract`: the version of the contract between engine and models.
     """
 
     session: str
@@ -140,6 +141,7 @@ class Opened(Message, frozen=True):
     steps: int = 0
     precision: str = ""
     mode: str = ""
+    contract: int = CONTRACT_VERSION
 
 
 class RefusalReason(StrEnum):

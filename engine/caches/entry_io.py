@@ -26,18 +26,18 @@ class NoSlab(RuntimeError):
 
 
 def transfer(loaded: LoadedCard, row: ReadEntries | WriteEntries) -> tuple[bytes, ...]:
-    slab, beside = loaded.slab, loaded.beside
+    slab, extra = loaded.slab, loaded.extra
     if slab is None:
         raise NoSlab("this card's cache cannot be read or written")
     match row:
         case ReadEntries():
             entries = tuple(slab.read_entry(row.slot, entry) for entry in row.entries)
-            return entries if beside is None else (*entries, beside.read_beside(row.slot))
+            return entries if extra is None else (*entries, extra.read_extra(row.slot))
         case WriteEntries():
             entries = row.data
-            if beside is not None:
+            if extra is not None:
                 entries, kept = row.data[:-1], row.data[-1]
-                beside.write_beside(row.slot, kept)
+                extra.write_extra(row.slot, kept)
             for entry, data in enumerate(entries):
                 slab.write_entry(row.slot, entry, data)
             return ()

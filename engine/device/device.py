@@ -22,9 +22,10 @@ from ..caches.entry_io import transfer
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of one step kind; row i reads `views[i]`. A prompt_encode row is its text."""
+    """Rows of one step of a loop; row i reads `views[i]`. A prompt_encode row is its text, of no loop ('')."""
 
     loaded: LoadedCard
+    loop: str
     kind: StepKind
     rows: tuple[Any, ...]
     views: tuple[CacheView | None, ...]
@@ -32,7 +33,7 @@ class Batch:
     @property
     def where(self) -> Placement:
         """On which of the device's threads the card's program runs this kind."""
-        return self.loaded.card.program.where(self.kind)
+        return self.loaded.card.program.where(self.loop, self.kind)
 
 
 class ShortBatch(RuntimeError):
@@ -68,7 +69,7 @@ def execute(batch: Batch) -> list[Any]:
 
 
 def _alone(batch: Batch, index: int) -> Any:
-    alone = Batch(batch.loaded, batch.kind, batch.rows[index : index + 1], batch.views[index : index + 1])
+    alone = Batch(batch.loaded, batch.loop, batch.kind, batch.rows[index : index + 1], batch.views[index : index + 1])
     try:
         return execute(alone)[0]
     except Exception as problem:
@@ -135,7 +136,7 @@ class ThreadDevice:
         await asyncio.get_running_loop().run_in_executor(self._thread, loaded.runtime.allocate, slots)
 
     def start(self, batch: Batch, ended: Ended) -> Revoke:
-        thread = self._beside if batch.where is Placement.BESIDE else self._thread
+        thread = self._beside if batch.where is Placement.AUX else self._thread
         loop = asyncio.get_running_loop()
         work = thread.submit(self._measured, batch)
         work.add_done_callback(lambda work: work.cancelled() or loop.call_soon_threadsafe(ended, work.result()))

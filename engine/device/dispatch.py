@@ -63,7 +63,7 @@ class Dispatcher:
 
     async def submit(self, ticket: Ticket, job: QueuedStep) -> StepRun:
         """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
-        beside = job.loaded.card.program.where(ticket.key.kind) is Placement.BESIDE
+        beside = job.loaded.card.program.where(ticket.key.loop, ticket.key.kind) is Placement.AUX
         return await (self._beside if beside else self._device).submit(ticket, job)
 
     def withdraw(self) -> None:

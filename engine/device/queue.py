@@ -166,7 +166,7 @@ class DeviceQueue:
         batch = tuple(self._queue.pop(ticket.number) for ticket in chosen)
         first = batch[0]
         rows, views = tuple(waiting.job.row for waiting in batch), tuple(waiting.job.view for waiting in batch)
-        work = Batch(first.job.loaded, first.ticket.key.kind, rows, views)
+        work = Batch(first.job.loaded, first.ticket.key.loop, first.ticket.key.kind, rows, views)
         price = self._costs.price_or(first.ticket.key, len(batch), math.inf)
         flight = _InFlight(batch, work, price, self._clock.now())
         self._flights.append(flight)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ...models.contract.loop import CHUNK_ROLLOUT
 from ...models.contract.recipe import Precision
 from ..admission.rules import Demand, Headroom, refuse
 from ..output.playout import Allowance
@@ -177,7 +178,7 @@ class Contest:
         )
 
     def _key(self, step: StepPrice) -> StepKey:
-        return StepKey(self.prices.name, step.kind, (1,), Precision.FP32)
+        return StepKey(self.prices.name, CHUNK_ROLLOUT, step.kind, (1,), Precision.FP32)
 
     def _warm_up(self) -> None:
         for chunk in range(32):

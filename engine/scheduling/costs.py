@@ -18,12 +18,22 @@ WEIGHT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class StepKey:
-    """Steps with equal keys cost the same and may share a batch."""
+    """Steps with equal keys cost the same and may share a batch. `loop`: '' for a step of no loop."""
 
     card: str
+    loop: str
     kind: StepKind
     shape: tuple[int, ...]
     precision: Precision
+
+    @property
+    def step(self) -> tuple[str, str, StepKind]:
+        """What the step is, whatever its size."""
+        return self.card, self.loop, self.kind
+
+    @property
+    def step_name(self) -> str:
+        return f"{self.loop}.{self.kind}" if self.loop else str(self.kind)
 
 
 class UnknownPrice(LookupError):
@@ -112,7 +122,7 @@ class Costs:
 
     def _sibling(self, key: StepKey) -> dict[int, Estimate]:
         """A shape that was never run is priced like the dearest measured shape of its kind."""
-        siblings = [table for other, table in self._table.items() if (other.card, other.kind) == (key.card, key.kind)]
+        siblings = [table for other, table in self._table.items() if other.step == key.step]
         if not siblings:
-            raise UnknownPrice(f"{key.kind} of card '{key.card}' was never measured")
+            raise UnknownPrice(f"{key.step_name} of card '{key.card}' was never measured")
         return max(siblings, key=lambda table: table[min(table)].conservative)

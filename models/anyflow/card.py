@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
-from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+from ..contract.recipe import Method, Precision, RecipeSpec, RuntimeChoice
 from . import footprint
 
 SAMPLER = "flow_map_euler"
@@ -139,7 +139,7 @@ def anyflow_card(spec: AnyFlowSpec) -> ModelCard:
             "the cat lies down in the shade of a tree",
             "rain falls on a quiet street at night",
         ),
-        drawn=spec.random,
+        random_weights=spec.random,
     )
 
 
@@ -153,4 +153,5 @@ def _recipe(spec: AnyFlowSpec) -> RecipeSpec:
         parents=() if spec.random else ("Wan2.1-T2V",),
         data="none: weights are drawn from a seed" if spec.random else "as published by its authors",
         command="none" if spec.random else f"published weights: `worldroom cards pull {spec.name}`",
+        method=Method.RANDOM if spec.random else Method.DISTILLED,
     )

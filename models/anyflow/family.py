@@ -26,8 +26,8 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
     return load(SPECS[card.name], card, choice, checkpoint)
 
 
-def _trials(card: ModelCard) -> tuple[ParityCheck, ...]:
-    """Without diffusers one rung stands for all: it is skipped and says why."""
+def _checks(card: ModelCard) -> tuple[ParityCheck, ...]:
+    """Without diffusers one check stands for all: it is skipped and says why."""
     try:
         from .parity import anyflow_trials
     except ImportError as error:
@@ -53,7 +53,7 @@ FAMILY = Family(
     name="anyflow",
     cards=tuple(anyflow_card(spec) for spec in SPECS.values()),
     load=_load,
-    trials=_trials,
+    checks=_checks,
     manifest=_manifest,
     account=_account,
 )

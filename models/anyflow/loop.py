@@ -173,11 +173,11 @@ class AnyFlowLoop:
         digest = hashlib.sha256(state.x_FCHW.astype("<f4").tobytes()).hexdigest()
         return Outcome(state.pictures, AnyFlowCarry(state.kept_FCHW, state.partition, state.features), digest)
 
-    def onward(self, state: AnyFlowState) -> AnyFlowCarry | None:
+    def early_carry(self, state: AnyFlowState) -> AnyFlowCarry | None:
         """With the decoder's features of the chunk before; a world's first pictures have none."""
         return None if state.features is None else AnyFlowCarry(state.kept_FCHW, state.partition, state.features)
 
-    def meet(self, state: AnyFlowState, carry: AnyFlowCarry) -> AnyFlowState:
+    def rebase(self, state: AnyFlowState, carry: AnyFlowCarry) -> AnyFlowState:
         return msgspec.structs.replace(state, features=carry.features)
 
     def _denoised(self, state: AnyFlowState, velocity_FCHW: Latent) -> AnyFlowState:

@@ -114,7 +114,7 @@ class Networks:
 
 
 def draw(spec: AnyFlowSpec, seed: int = 0) -> Networks:
-    """Networks of the card's size with drawn weights; equal seeds, equal weights."""
+    """Networks of the card's size with random weights; equal seeds, equal weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         transformer, vae = _transformer(spec), _vae(spec)

@@ -1,4 +1,4 @@
-"""AnyFlow's rungs on the tiny card: cached passes against the training mask, rollouts against diffusers' pipeline."""
+"""AnyFlow's checks on the tiny card: cached passes against the training mask, rollouts against diffusers' pipeline."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from ..contract.loaded import LoadedCard
-from ..parity.interleave import interleave_trial
+from ..contract.loop import CHUNK_ROLLOUT
+from ..parity.interleave import interleave_check
 from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ChunkInput, ParitySession
 from . import golden
@@ -21,7 +22,7 @@ SEED = 11
 
 
 def anyflow_trials(spec: AnyFlowSpec) -> tuple[ParityCheck, ...]:
-    """Rungs run on drawn weights alone; published sizes have none here."""
+    """Checks run on random weights alone; published sizes have none here."""
     if not spec.random:
         return ()
     forgetful = replace(spec, history=4)
@@ -35,7 +36,7 @@ def anyflow_trials(spec: AnyFlowSpec) -> tuple[ParityCheck, ...]:
         ParityCheck(
             ParityLevel.C1, "rollout: 7 chunks, 3 forgotten, prompt switch, golden", 1e-6, lambda: _golden(forgetful)
         ),
-        interleave_trial(anyflow_card(spec), lambda: loaded(forgetful), seeds=1, sessions=2, chunks=3),
+        interleave_check(anyflow_card(spec), lambda: loaded(forgetful), seeds=1, sessions=2, chunks=3),
     )
 
 
@@ -45,10 +46,10 @@ def _networks(spec: AnyFlowSpec) -> Networks:
 
 
 def loaded(spec: AnyFlowSpec) -> LoadedCard:
-    """The card on the CPU with drawn weights."""
+    """The card on the CPU with random weights."""
     card = anyflow_card(spec)
     runtime = AnyFlowRuntime(_networks(spec), torch.device("cpu"), card.frame)
-    return LoadedCard(card, card.recipe.default, "drawn", AnyFlowLoop(spec), runtime)
+    return LoadedCard(card, card.recipe.default, "random", {CHUNK_ROLLOUT: AnyFlowLoop(spec)}, runtime)
 
 
 @torch.no_grad()
@@ -57,8 +58,8 @@ def _masked() -> Iterator[Pair]:
     spec = replace(tiny(), rows=16, columns=32, history=4)
     networks = _networks(spec)
     text = networks.encode("a cat")
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(10, spec.channels, spec.rows, spec.columns, generator=dice)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(10, spec.channels, spec.rows, spec.columns, generator=rng)
     runtime = AnyFlowRuntime(networks, torch.device("cpu"), anyflow_card(spec).frame)
     runtime.allocate(1)
     for chunks in (1, 2, 4):

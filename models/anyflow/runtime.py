@@ -22,7 +22,7 @@ from ..checkpoints.load import digest
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec, ModelCard
 from ..contract.loaded import LoadedCard
-from ..contract.loop import StepKind
+from ..contract.loop import CHUNK_ROLLOUT, StepKind
 from ..contract.recipe import Precision, RuntimeChoice
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.pictures import frames_of, frames_on
@@ -74,16 +74,16 @@ class AnyFlowRuntime:
         """At a full history, where a step is dearest."""
         spec = self._spec
         frame = (spec.channels, spec.rows, spec.columns)
-        dice = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         text = torch.zeros(spec.text_length, spec.text_dim, dtype=self._dtype, device=self._device)
         past = (1, *[spec.chunk] * (spec.history - 1))
-        x = dice.standard_normal((spec.chunk, *frame)).astype(np.float32)
+        x = rng.standard_normal((spec.chunk, *frame)).astype(np.float32)
         row: AnyFlowRow
         match kind:
             case StepKind.DENOISE:
                 row = DenoiseRow(x, 1.0, 0.5, text, (*past, spec.chunk))
             case StepKind.COMMIT:
-                row = CommitRow(dice.standard_normal((sum(past), *frame)).astype(np.float32), text, past)
+                row = CommitRow(rng.standard_normal((sum(past), *frame)).astype(np.float32), text, past)
             case StepKind.ENCODE:
                 row = EncodeRow(np.zeros((8 * spec.rows, 8 * spec.columns, 3), np.uint8))
             case StepKind.DECODE:
@@ -161,7 +161,7 @@ def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: 
     if checkpoint is None:
         if not spec.random:
             raise WeightsError(Path(card.name), f"are not here: `worldroom cards pull {card.name}`")
-        networks, weights = draw(spec), "drawn"
+        networks, weights = draw(spec), "random"
     else:
         made = manifest(spec)
         weights = digest([find(component, checkpoint) for component in made.components])
@@ -172,7 +172,9 @@ def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: 
         module.to(device)
     frame = frames_on(card.frame, device)
     runtime = AnyFlowRuntime(networks, device, frame)
-    return LoadedCard(replace(card, frame=frame), choice, weights, AnyFlowLoop(spec), runtime, AnyFlowCarry, runtime)
+    return LoadedCard(
+        replace(card, frame=frame), choice, weights, {CHUNK_ROLLOUT: AnyFlowLoop(spec)}, runtime, AnyFlowCarry, runtime
+    )
 
 
 def _needed(view: CacheView | None) -> CacheView:

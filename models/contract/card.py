@@ -3,14 +3,19 @@
 Pure data: no tensors, no loading. `models/catalog.py` lists the cards; a family folder builds them.
 """
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
 from .cache import CacheSpec
+from .faults import CardFault
 from .loop import StepKind
-from .placement import REALTIME, Program
+from .placement import INPUT, OUTPUT, REALTIME, Payload, Program
 from .recipe import RecipeSpec
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +31,11 @@ class ComponentSpec:
 
 @dataclass(frozen=True, slots=True)
 class LoopSpec:
-    """A loop the card offers and the step kinds it may ask for, in order of first use."""
+    """A loop the card offers and the step kinds it may ask for, in order of first use. `makes`: frames or text."""
 
     name: str
     steps: tuple[StepKind, ...]
+    makes: Payload = Payload.FRAMES
 
 
 class Pixels(StrEnum):
@@ -106,10 +112,20 @@ class Parity:
 
 
 @dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What goes into a session of a card, what comes out, and whether it shows parts of a chunk before that is done."""
+
+    takes: tuple[Payload, ...]
+    gives: tuple[Payload, ...]
+    previews: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCard:
     """See the module docstring. `suggestions` are prompts the page offers; the first one starts a world.
 
-    `drawn`: a family's tiny card. Its weights are drawn from a seed: it runs anywhere and shows noise.
+    `loops`: the first one is the main loop, which makes frames. `random_weights`: a family's tiny card. Its weights are
+    drawn from a seed: it runs anywhere and shows noise. Raises `CardFault` with the field that cannot be right.
     """
 
     name: str
@@ -125,4 +141,78 @@ class ModelCard:
     cache: CacheSpec | None
     suggestions: tuple[str, ...]
     program: Program = REALTIME
-    drawn: bool = False
+    random_weights: bool = False
+
+    def __post_init__(self) -> None:
+        check_card(self)
+
+    @property
+    def main_loop(self) -> str:
+        return self.loops[0].name
+
+    @property
+    def prompt_loop(self) -> str | None:
+        """The loop that writes prompts beside the main one."""
+        return next((loop.name for loop in self.loops[1:] if loop.makes is Payload.TEXT), None)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        takes = self.program.payloads(source=INPUT)
+        absent = {Payload.CONTROLS} if not self.controls else set()
+        if not self.asks(StepKind.ENCODE):
+            absent.add(Payload.FIRST_FRAMES)
+        return Capabilities(
+            takes=tuple(payload for payload in takes if payload not in absent),
+            gives=self.program.payloads(target=OUTPUT),
+            previews=self.asks(StepKind.PREVIEW),
+        )
+
+    def asks(self, kind: StepKind) -> bool:
+        """Whether any of its loops may ask for such a step."""
+        return any(kind in loop.steps for loop in self.loops)
+
+
+def check_card(card: ModelCard) -> None:
+    """Raise `CardFault` for the first field that cannot be right, `RecipeMismatch` for a loop not the recipe's."""
+    for field, sound, problem in _judged(card):
+        if not sound:
+            raise CardFault(card.name, field, problem)
+    card.recipe.check_loop(card.main_loop)
+
+
+def _judged(card: ModelCard) -> Iterator[tuple[str, bool, str]]:
+    """Field, whether it may be so, and what is wrong otherwise."""
+    frame, parity, loops = card.frame, card.parity, [loop.name for loop in card.loops]
+    yield (
+        "name",
+        _NAME.fullmatch(card.name) is not None,
+        f"small letters, digits, '.', '-' and '_' make a name, got {card.name!r}",
+    )
+    for field, text in (("version", card.version), ("family", card.family), ("title", card.title)):
+        yield field, bool(text.strip()), "it is empty"
+    yield "loops", bool(loops), "a card has at least one loop"
+    yield "loops", _once(loops), f"each has a name of its own, got {loops}"
+    yield "loops", all(loop.steps for loop in card.loops), "a loop has steps"
+    yield "loops", card.loops[0].makes is Payload.FRAMES, "the first loop makes frames"
+    yield "loops", [loop.makes for loop in card.loops[1:]] in ([], [Payload.TEXT]), "one more loop may make text"
+    yield (
+        "parity",
+        (parity.tolerance == 0) == parity.exact and parity.tolerance >= 0,
+        f"exact means tolerance 0: {parity}",
+    )
+    sizes = (frame.width, frame.height, frame.scale, frame.fps, frame.per_chunk)
+    yield "frame", min(sizes) >= 1 and frame.opening >= 0, f"sizes, rate and counts are 1 or more: {frame}"
+    yield "frame", frame.shown_width % 2 == 0 == frame.shown_height % 2, f"shown sizes are even: {frame}"
+    keys = [key for control in card.controls for key in control.keys]
+    yield "controls", _once([control.name for control in card.controls]), "each has a name of its own"
+    yield "controls", _once(keys), f"a key presses one control: {keys}"
+    yield "suggestions", bool(card.suggestions), "a world starts with the first one, there is none"
+    yield "suggestions", _once(card.suggestions) and all(map(str.strip, card.suggestions)), "each is a text of its own"
+    writes = [kind for kind in (StepKind.COMMIT, StepKind.COMMIT_DENOISE, StepKind.RECACHE) if card.asks(kind)]
+    yield "cache", card.cache is not None or not writes, f"{', '.join(writes)} write a cache, the card has none"
+    nodes = [node.name for node in card.program.loops]
+    yield "program", sorted(nodes) == sorted(loops), f"its loops are {nodes}, the card's {loops}"
+
+
+def _once(names: Sequence[str]) -> bool:
+    return len(set(names)) == len(names)

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from .loaded import LoadedCard
-from .loop import Ask, Commit, Done, Loop, Outcome, WorkPlan
+from .loop import Ask, ChunkLoop, Commit, Done, Outcome, WorkPlan
 
 Own = TypeVar("Own", bound=msgspec.Struct)
 State = TypeVar("State", bound=msgspec.Struct)
@@ -78,7 +78,7 @@ class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
     """See the module docstring."""
 
     def __init__(
-        self, loop: Loop[State, Row, Result, Carry], interceptor: Interceptor[State, Row, Result, Carry, Own]
+        self, loop: ChunkLoop[State, Row, Result, Carry], interceptor: Interceptor[State, Row, Result, Carry, Own]
     ) -> None:
         self._loop, self._interceptor = loop, interceptor
 
@@ -101,12 +101,12 @@ class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
         carry = self._interceptor.carried(outcome.carry, state.own)
         return Outcome(outcome.frames, carry, outcome.digest)
 
-    def onward(self, state: Intercepted[State, Own]) -> Carried[Carry, Own] | None:
-        carry = self._loop.onward(state.inner)
+    def early_carry(self, state: Intercepted[State, Own]) -> Carried[Carry, Own] | None:
+        carry = self._loop.early_carry(state.inner)
         return None if carry is None else self._interceptor.carried(carry, state.own)
 
-    def meet(self, state: Intercepted[State, Own], carry: Carried[Carry, Own]) -> Intercepted[State, Own]:
-        return Intercepted(self._loop.meet(state.inner, carry.inner), state.own)
+    def rebase(self, state: Intercepted[State, Own], carry: Carried[Carry, Own]) -> Intercepted[State, Own]:
+        return Intercepted(self._loop.rebase(state.inner, carry.inner), state.own)
 
     def _settled(self, state: Intercepted[State, Own]) -> Intercepted[State, Own]:
         """The state at the next step that runs."""
@@ -132,4 +132,5 @@ def intercept(loaded: LoadedCard, interceptor: Interceptor[Any, Any, Any, Any, A
     """The card with the interceptor in front of its steps; raises `ExactMode`."""
     if loaded.card.parity.exact:
         raise ExactMode(f"'{interceptor.name}' changes results: card '{loaded.card.name}' runs in exact mode")
-    return replace(loaded, loop=InterceptedLoop(loaded.loop, interceptor), carry=interceptor.carried)
+    loops = {**loaded.loops, loaded.card.main_loop: InterceptedLoop(loaded.loop, interceptor)}
+    return replace(loaded, loops=loops, carry=interceptor.carried)

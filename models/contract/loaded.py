@@ -1,12 +1,14 @@
 """A card made ready on a device: what `models/catalog.py` hands to the engine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
 from .card import ModelCard
-from .loop import Loop, Runtime
+from .faults import CardFault
+from .loop import ChunkLoop, PromptLoop, Runtime
 from .recipe import RuntimeChoice
 
 
@@ -23,27 +25,61 @@ class SlabIO(Protocol):
 class SessionExtra(Protocol):
     """What a runtime keeps of a session beside its ring entries, as bytes; called like a `SlabIO`."""
 
-    def read_beside(self, slot: int) -> bytes: ...
+    def read_extra(self, slot: int) -> bytes: ...
 
-    def write_beside(self, slot: int, data: bytes) -> None:
-        """Raises ValueError on data of another length than `read_beside` gives."""
+    def write_extra(self, slot: int, data: bytes) -> None:
+        """Raises ValueError on data of another length than `read_extra` gives."""
         ...
+
+
+_CHUNK_METHODS = ("init", "next", "advance", "finalize", "early_carry", "rebase")
+_PROMPT_METHODS = ("init", "next", "advance", "finalize")
+
+
+def check_loops(card: ModelCard, loops: Mapping[str, object]) -> None:
+    """Raise `CardFault` unless `loops` are the card's, each with all methods of its protocol."""
+    if set(loops) != {loop.name for loop in card.loops}:
+        raise CardFault(
+            card.name, "loops", f"{sorted(loops)} were loaded, the card names {[x.name for x in card.loops]}"
+        )
+    for name, loop in loops.items():
+        methods = _CHUNK_METHODS if name == card.main_loop else _PROMPT_METHODS
+        if missing := [method for method in methods if method not in dir(loop)]:
+            raise CardFault(card.name, f"loops.{name}", f"{type(loop).__name__} has no method {', '.join(missing)}")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedCard:
     """The (recipe, runtime) pair: `choice` has passed `card.recipe.check`, `weights` is a digest of the weight files.
 
-    Row, result, state and carry types are the family's own; the engine only passes them on.
-    `carry` and `slab` (and `beside`, where a runtime keeps more) make its worlds portable: without them a session can
-    only be remade from its beginning.
+    `loops`: those the card names, by name. Row, result, state and carry types are the family's own; the engine only
+    passes them on. `carry` and `slab` (and `extra`, where a runtime keeps more) make its worlds portable: without them
+    a session can only be remade from its beginning. `state`: of its main loop; with it a chunk under way can be written
+    down after each step. `prompt_carry`: of its prompt loop. Raises `CardFault` when the loops are not the card's.
     """
 
     card: ModelCard
     choice: RuntimeChoice
     weights: str
-    loop: Loop[Any, Any, Any, Any]
+    loops: Mapping[str, ChunkLoop[Any, Any, Any, Any] | PromptLoop[Any, Any, Any, Any]]
     runtime: Runtime[Any, Any]
     carry: type[msgspec.Struct] | None = None
     slab: SlabIO | None = None
-    beside: SessionExtra | None = None
+    extra: SessionExtra | None = None
+    state: type[msgspec.Struct] | None = None
+    prompt_carry: type[msgspec.Struct] | None = None
+
+    def __post_init__(self) -> None:
+        check_loops(self.card, self.loops)
+        self.card.recipe.check(self.choice)
+
+    @property
+    def loop(self) -> ChunkLoop[Any, Any, Any, Any]:
+        """The main loop."""
+        return cast(ChunkLoop[Any, Any, Any, Any], self.loops[self.card.main_loop])
+
+    @property
+    def prompt_loop(self) -> PromptLoop[Any, Any, Any, Any] | None:
+        """The loop that writes prompts, if there is one."""
+        name = self.card.prompt_loop
+        return None if name is None else cast(PromptLoop[Any, Any, Any, Any], self.loops[name])

@@ -8,12 +8,15 @@
 
 A loop is a stateless object: everything lives in its LoopState (a `msgspec.Struct`, so it serializes through
 `models/shared/serial.py`). The cache is not in the state: the engine hands each row the `CacheView` of its slot.
+
+A card may have several loops on one resident instance. The main one, a `ChunkLoop`, makes frames; a `PromptLoop` writes
+the text of the next prompt meanwhile. Each has steps of its own in the same queue.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +24,15 @@ import numpy.typing as npt
 from .cache import CacheView
 from .conditions import Conditions
 
+CHUNK_ROLLOUT = "chunk_rollout"
+"""The usual name of a main loop."""
+
 
 class StepKind(StrEnum):
     """The smallest schedulable actions; indivisible.
 
-    `cache_io` is the engine's own: cache entries to and from bytes.
+    `preview`: what a result will look like, made on the way. `token`: one token of a text. `cache_io` is the engine's
+    own: cache entries to and from bytes.
     """
 
     PROMPT_ENCODE = "prompt_encode"
@@ -35,6 +42,8 @@ class StepKind(StrEnum):
     COMMIT = "commit"
     COMMIT_DENOISE = "commit_denoise"
     DECODE = "decode"
+    PREVIEW = "preview"
+    TOKEN = "token"
     CACHE_IO = "cache_io"
 
 
@@ -56,14 +65,17 @@ Result = TypeVar("Result")
 Result_contra = TypeVar("Result_contra", contravariant=True)
 State = TypeVar("State")
 Carry = TypeVar("Carry")
+AskT_contra = TypeVar("AskT_contra", contravariant=True)
+Made_co = TypeVar("Made_co", covariant=True)
+State_contra = TypeVar("State_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkPlan(Generic[Row]):
-    """One step. Rows of equal (card, kind, shape, precision) may run in one batch; `row` is the family's own type.
+    """One step. Rows of equal (card, loop, kind, shape, precision) may run in one batch.
 
-    `rebuilt`: this step fills the first so many of its view's `spare` entries; they replace the committed entries
-    beyond the sink when the chunk is finalized, and are forgotten when it is cancelled.
+    `row` is the family's own type. `rebuilt`: this step fills the first so many of its view's `spare` entries; they
+    replace the committed entries beyond the sink when the chunk is finalized, and are forgotten when it is cancelled.
     """
 
     kind: StepKind
@@ -112,28 +124,88 @@ class Outcome(Generic[Carry]):
     digest: str
 
 
-class Loop(Protocol[State, Row, Result_contra, Carry]):
-    """The chunk_rollout loop of a family."""
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A part of a chunk's result, shown before the loop is done; no part of its digest.
 
-    def init(self, ask: Ask[Carry]) -> State: ...
+    `frames`: uint8, each as the card's `FrameSpec.each` says; the first of them stands for frame `first` of the chunk.
+    `done`: the share of the loop's steps that are over, 0 to 1.
+    """
+
+    frames: npt.NDArray[np.uint8]
+    first: int
+    done: float
+
+
+@dataclass(frozen=True, slots=True)
+class PromptAsk(Generic[Carry]):
+    """What one run of a `PromptLoop` starts from. `run` counts its runs in this world.
+
+    `carry`: of its run before, None at the start. `seen`: the main loop's carry where this run starts, None at the
+    start.
+    """
+
+    seed: int
+    branch: int
+    run: int
+    carry: Carry | None
+    seen: object
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOutcome(Generic[Carry]):
+    """A text for the prompt encoder, the carry of the next run, a digest for replay."""
+
+    text: str
+    carry: Carry
+    digest: str
+
+
+class Loop(Protocol[AskT_contra, State, Row, Result_contra, Made_co]):
+    """Any loop: a stateless object that says what its next step is."""
+
+    def init(self, ask: AskT_contra) -> State: ...
 
     def next(self, state: State) -> WorkPlan[Row] | Done: ...
 
     def advance(self, state: State, result: Result_contra) -> State: ...
 
-    def finalize(self, state: State) -> Outcome[Carry]: ...
+    def finalize(self, state: State) -> Made_co: ...
 
-    def onward(self, state: State) -> Carry | None:
-        """Asked before a DECODE step: what the next chunk may begin with before this one's pictures are made.
 
-        It may lack what only they tell; None: the next chunk cannot begin yet.
+class ChunkLoop(
+    Loop[Ask[Carry], State, Row, Result_contra, Outcome[Carry]], Protocol[State, Row, Result_contra, Carry]
+):
+    """The main loop of a card: one run of it makes one chunk."""
+
+    def early_carry(self, state: State) -> Carry | None:
+        """Carry for the next chunk before this one is decoded; asked before a DECODE step.
+
+        Decoder state in it is stale until `rebase`. None: the next chunk cannot begin yet.
         """
         ...
 
-    def meet(self, state: State, carry: Carry) -> State:
-        """Before its own DECODE step a chunk that began from `onward` takes over what was lacking, from the carry of
-        the chunk before as that finished.
+    def rebase(self, state: State, carry: Carry) -> State:
+        """Replace what was stale in a chunk that began from `early_carry`; asked before its own DECODE step.
+
+        `carry`: of the chunk before, as that finished.
         """
+        ...
+
+
+class PromptLoop(
+    Loop[PromptAsk[Carry], State, Row, Result_contra, PromptOutcome[Carry]],
+    Protocol[State, Row, Result_contra, Carry],
+):
+    """A loop beside the main one that writes the next prompt. Its steps commit nothing and see no cache."""
+
+
+@runtime_checkable
+class Previews(Protocol[State_contra]):
+    """A chunk loop that shows parts of its result before it is done."""
+
+    def preview(self, state: State_contra) -> Preview | None:
+        """Asked after each step: what can be shown now that could not be shown before that step."""
         ...
 
 

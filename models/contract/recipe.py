@@ -1,10 +1,13 @@
 """RecipeSpec: how weights were made and therefore how alone they may be run.
 
-A runtime choice (sampler, steps, precision) outside the recipe is a `RecipeMismatch` at load, never a bad picture.
+A recipe refuses what its weights were not made for: another sampler, step count, precision, loop or consistency is a
+`RecipeMismatch` at load, never a bad picture.
 """
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from .loop import CHUNK_ROLLOUT
 
 
 class Precision(StrEnum):
@@ -66,16 +69,47 @@ class RuntimeChoice:
 _MODES = ("inexact", "compiled", "invariant")
 
 
+class Method(StrEnum):
+    """How weights were made.
+
+    WRITTEN: by hand, not trained. RANDOM: drawn from a seed. FLOW: flow matching, so any solver may follow their
+    velocity. DISTILLED: for few steps of one sampler, the only one they know. REWARDED: distilled, then moved by a
+    reward on rollouts of their own.
+    """
+
+    WRITTEN = "written"
+    RANDOM = "random"
+    FLOW = "flow"
+    DISTILLED = "distilled"
+    REWARDED = "rewarded"
+
+    @property
+    def one_sampler(self) -> bool:
+        """The sampler was part of the training."""
+        return self in (Method.DISTILLED, Method.REWARDED)
+
+
+class Consistency(StrEnum):
+    """What a run must have in common with the runs the weights were made with. TOLERANT: errors within what the recipe
+    declares. EXACT: every bit, as for weights whose own rollouts were scored; no faster or narrower mode has that.
+    """
+
+    TOLERANT = "tolerant"
+    EXACT = "exact"
+
+
 @dataclass(frozen=True, slots=True)
 class RecipeSpec:
-    """The recipe behind a card's weights.
+    """The recipe behind a card's weights. Raises `RecipeMismatch` when it contradicts itself.
 
+    `method`: how they were made. `assumes_loop`: the loop they were made to be run by.
     `sigmas` maps a step count to its noise levels, first to last (the final x0 follows the last one); a step count
     that is not listed was not trained for. `parents`: weights this recipe started from. `command` retrains it.
     `inexact`: the largest error of a frame (of 1) against the exact run from the same state that a faster mode may
     make; 0 = there is no such mode. `narrow`: the largest error of a step's velocity, of order 1, that a narrow
     precision may make. `compiled`: the same for compiled blocks, None = they are not offered. `invariant`: whether the
     network has a form whose rows never feel their batch. `samplers`: others that these weights may be run with.
+    `consistency_required`: see `Consistency`.
     """
 
     name: str
@@ -86,11 +120,21 @@ class RecipeSpec:
     parents: tuple[str, ...]
     data: str
     command: str
+    method: Method
+    assumes_loop: str = CHUNK_ROLLOUT
+    consistency_required: Consistency = Consistency.TOLERANT
     inexact: float = 0.0
     narrow: tuple[tuple[Precision, float], ...] = ()
     compiled: float | None = None
     invariant: bool = False
     samplers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.samplers and self.method.one_sampler:
+            raise RecipeMismatch(
+                self.name, f"samplers of {self.method} weights", ", ".join(self.samplers), (self.sampler,)
+            )
+        self.check(self.default)
 
     def steps_allowed(self) -> tuple[int, ...]:
         return tuple(len(levels) for levels in self.sigmas)
@@ -117,6 +161,19 @@ class RecipeSpec:
             raise RecipeMismatch(self.name, "mode", "invariant", ("plain",))
         if choice.invariant and choice.compiled:  # a compiler fuses and splits by the shape of the batch
             raise RecipeMismatch(self.name, "mode", "compiled and invariant", ("compiled", "invariant"))
+        if self.consistency_required is Consistency.EXACT:
+            self._check_exact(choice)
+
+    def check_loop(self, loop: str) -> None:
+        """Raise `RecipeMismatch` unless these weights were made to be run by that loop."""
+        if loop != self.assumes_loop:
+            raise RecipeMismatch(self.name, "loop", loop, (self.assumes_loop,))
+
+    def _check_exact(self, choice: RuntimeChoice) -> None:
+        narrow = choice.precision in {precision for precision, _ in self.narrow}
+        if choice.compiled or narrow or not choice.exact:
+            asked = choice.mode or str(choice.precision)
+            raise RecipeMismatch(self.name, "consistency", asked, (str(Consistency.EXACT),))
 
 
 class RecipeMismatch(ValueError):

@@ -13,7 +13,7 @@ from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
 from ..contract.placement import Placement, realtime
-from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+from ..contract.recipe import Method, Precision, RecipeSpec, RuntimeChoice
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 
 TOKENS = PICTURE_TOKENS + MEMORY_TOKENS
@@ -32,6 +32,7 @@ RECIPE = RecipeSpec(
     parents=("drive-autoencoder-1", "drive-paint-1"),
     data="simulated driving, 60 looks (training/drive/simulator)",
     command="worldroom train drive",
+    method=Method.FLOW,
     inexact=0.5,
 )
 
@@ -67,5 +68,5 @@ def drive_card(exact: bool = True) -> ModelCard:
             "snowy mountains at dawn",
             "misty forest in the morning",
         ),
-        program=realtime(decode=Placement.BESIDE),
+        program=realtime(decode=Placement.AUX),
     )

@@ -18,10 +18,10 @@ def _load(_card: ModelCard, choice: RuntimeChoice, _checkpoint: Path | None) -> 
     return load_drive(WEIGHTS, choice)
 
 
-def _trials(_card: ModelCard) -> tuple[ParityCheck, ...]:
-    from .parity import trials
+def _checks(_card: ModelCard) -> tuple[ParityCheck, ...]:
+    from .parity import checks
 
-    return trials()
+    return checks()
 
 
 def _account(_card: ModelCard) -> Footprint:
@@ -34,7 +34,7 @@ FAMILY = Family(
     name="drive",
     cards=(drive_card(),),
     load=_load,
-    trials=_trials,
+    checks=_checks,
     manifest=lambda card: None,
     account=_account,
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ..contract.intercept import intercept
 from ..contract.loaded import LoadedCard
+from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
 from ..shared.road.text import load_text
 from ..weights import digest
@@ -24,5 +25,5 @@ def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     text = load_text(folder / "text.safetensors")
     runtime = DriveRuntime(transformer, autoencoder, text.look)
     files = [folder / component.file for component in card.components]
-    loaded = LoadedCard(card, chosen, digest(files), DriveLoop(openings), runtime, DriveCarry, runtime)
+    loaded = LoadedCard(card, chosen, digest(files), {CHUNK_ROLLOUT: DriveLoop(openings)}, runtime, DriveCarry, runtime)
     return loaded if chosen.exact else intercept(loaded, SkipLastPass(SKIP_BELOW))

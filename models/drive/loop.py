@@ -150,10 +150,10 @@ class DriveLoop:
         digest = hashlib.sha256(state.x_NC.astype("<f4").tobytes()).hexdigest()
         return Outcome(state.frame_HWC[None], self._carry(state), digest)
 
-    def onward(self, state: DriveState) -> DriveCarry:
+    def early_carry(self, state: DriveState) -> DriveCarry:
         return self._carry(state)
 
-    def meet(self, state: DriveState, carry: DriveCarry) -> DriveState:
+    def rebase(self, state: DriveState, carry: DriveCarry) -> DriveState:
         return state  # pictures are made from latents alone
 
     def _carry(self, state: DriveState) -> DriveCarry:

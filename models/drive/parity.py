@@ -1,4 +1,4 @@
-"""The drive's rungs, on drawn weights: the streamed passes, the rollout bit by bit against the golden, the gate."""
+"""The drive's checks, on random weights: the streamed passes, the rollout bit by bit against the golden, the gate."""
 
 import random
 from collections.abc import Iterator
@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from ..contract.loaded import LoadedCard
-from ..parity.interleave import interleave_trial, made_up_inputs
+from ..contract.loop import CHUNK_ROLLOUT
+from ..parity.interleave import interleave_check, made_up_inputs
 from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ParitySession
 from ..shared.road.autoencoder import DriveAutoencoder
@@ -23,17 +24,17 @@ from .transformer import DriveTransformer
 SEED, CHUNKS = 7, 26  # twice the window and more
 
 
-def trials() -> tuple[ParityCheck, ...]:
+def checks() -> tuple[ParityCheck, ...]:
     """Bit-equal: the golden commits in passes of its own and keeps no ring."""
     rollout = ParityCheck(ParityLevel.C1, f"rollout: {CHUNKS} frames, a prompt switch, golden", 0.0, _run)
-    return rollout, interleave_trial(drive_card(), loaded, seeds=1, sessions=3)
+    return rollout, interleave_check(drive_card(), loaded, seeds=1, sessions=3)
 
 
 def loaded() -> LoadedCard:
-    """The card with drawn weights on the CPU."""
+    """The card with random weights on the CPU."""
     transformer, autoencoder = _networks()
     runtime = DriveRuntime(transformer, autoencoder, lambda text: ONE_HOT[len(text) % len(ONE_HOT)])
-    return LoadedCard(drive_card(), RECIPE.default, "drawn", DriveLoop(_openings()), runtime)
+    return LoadedCard(drive_card(), RECIPE.default, "random", {CHUNK_ROLLOUT: DriveLoop(_openings())}, runtime)
 
 
 def _networks() -> tuple[DriveTransformer, DriveAutoencoder]:

@@ -99,8 +99,8 @@ class DriveRuntime:
         return self._look_of(text)
 
     def warm_up_rows(self, kind: StepKind, count: int) -> list[tuple[DriveRow, CacheView | None]]:
-        dice = np.random.default_rng(0)
-        x_NC = dice.standard_normal((sizes.TOKENS, CHANNELS)).astype(np.float32)
+        rng = np.random.default_rng(0)
+        x_NC = rng.standard_normal((sizes.TOKENS, CHANNELS)).astype(np.float32)
         cond = Cond(np.zeros(CONTROLS, np.float32), np.full(LOOK, 0.25, np.float32), np.zeros(INNOVATIONS, np.float32))
         row: DriveRow
         match kind:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
-from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+from ..contract.recipe import Method, Precision, RecipeSpec, RuntimeChoice
 from ..shared.video.vae_footprint import VaeSizes
 from . import footprint
 
@@ -173,7 +173,7 @@ def matrix_game_card(spec: MatrixGameSpec) -> ModelCard:
             carry_bytes=footprint.carry_elements(spec) * width,
         ),
         suggestions=("a meadow under a blue sky", "red rocks at dusk", "a snowy valley"),
-        drawn=spec.random,
+        random_weights=spec.random,
     )
 
 
@@ -193,4 +193,5 @@ def _recipe(spec: MatrixGameSpec) -> RecipeSpec:
         parents=() if spec.random else ("Wan2.1",),
         data="none: weights are drawn from a seed" if spec.random else "as published by its authors",
         command="none" if spec.random else f"published weights: `worldroom cards pull {spec.name}`",
+        method=Method.RANDOM if spec.random else Method.DISTILLED,
     )

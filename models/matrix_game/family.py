@@ -20,7 +20,7 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
     return load(SPECS[card.name], card, choice, checkpoint)
 
 
-def _trials(card: ModelCard) -> tuple[ParityCheck, ...]:
+def _checks(card: ModelCard) -> tuple[ParityCheck, ...]:
     from .parity import matrix_game_trials
 
     return matrix_game_trials(SPECS[card.name])
@@ -38,7 +38,7 @@ FAMILY = Family(
     name="matrix_game",
     cards=tuple(matrix_game_card(spec) for spec in SPECS.values()),
     load=_load,
-    trials=_trials,
+    checks=_checks,
     manifest=_manifest,
     account=_account,
 )

@@ -55,7 +55,7 @@ def whole(
     w: Weights, sizes: Sizes, x: Tensor, newest: int, level: float, condition: Tensor, image: Tensor, keys: Tensor,
     mouse: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
-    """Taps of one pass over chunks 0..newest: features of the newest chunk after each block, then its flow."""
+    """Probes of one pass over chunks 0..newest: features of the newest chunk after each block, then its flow."""
     frames, d = x.shape[1], w["patch_embedding.weight"].shape[0]
     known = condition[:, [min(f, condition.shape[1] - 1) for f in range(frames)]]
     mask = torch.zeros(4, frames, sizes.rows, sizes.columns)
@@ -74,7 +74,7 @@ def whole(
     tokens = layer_norm(tokens, (d,), w["img_emb.proj.4.weight"], w["img_emb.proj.4.bias"])
     ends = (torch.arange(frames) // 3 + 1) * 3
     sees = (torch.arange(frames)[None] < ends[:, None]) & (torch.arange(frames)[None] >= ends[:, None] - sizes.local)
-    taps = []
+    probes = []
     layer = 0
     while f"blocks.{layer}.modulation" in w:
         b = f"blocks.{layer}."
@@ -89,12 +89,12 @@ def whole(
             h = h + _keyboard(w, b + "action_model.", h, keys, sees, sizes)
         y = layer_norm(h, (d,), eps=1e-6) * (1 + m[4]) + m[3]
         h = h + _lin(w, b + "ffn.2", gelu(_lin(w, b + "ffn.0", y), approximate="tanh")) * m[5]
-        taps.append(h[-3:].reshape(3 * per, d))
+        probes.append(h[-3:].reshape(3 * per, d))
         layer += 1
     shift, scale = (w["head.modulation"][0] + e[:, None])[:, :, None].unbind(1)
     y = _lin(w, "head.head", layer_norm(h, (d,), eps=1e-6) * (1 + scale) + shift)[-3:]
     y = y.view(3, sizes.rows // 2, sizes.columns // 2, 2, 2, 16)
-    return [*taps, torch.einsum("fhwpqc->cfhpwq", y).reshape(16, 3, sizes.rows, sizes.columns)]
+    return [*probes, torch.einsum("fhwpqc->cfhpwq", y).reshape(16, 3, sizes.rows, sizes.columns)]
 
 
 def _self_attention(w: Weights, b: str, y: Tensor, sees: Tensor, sizes: Sizes) -> Tensor:

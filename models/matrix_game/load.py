@@ -1,4 +1,4 @@
-"""A Matrix-Game card made ready: drawn weights for the tiny one, published files for the others."""
+"""A Matrix-Game card made ready: random weights for the tiny one, published files for the others."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +8,7 @@ import torch
 from ..checkpoints import load as checkpoints
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
+from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import Precision, RuntimeChoice
 from ..shared.random_weights import draw
 from ..shared.video.pictures import frames_on
@@ -26,18 +27,24 @@ def load(spec: MatrixGameSpec, card: ModelCard, choice: RuntimeChoice, checkpoin
     if checkpoint is None:
         if not spec.random:
             raise WeightsError(Path(card.name), f"are not here: `worldroom cards pull {card.name}`")
-        networks, weights = drawn(spec), "drawn"
+        networks, weights = random_networks(spec), "random"
     else:
         networks, weights = published(spec, choice, checkpoint)
     frame = frames_on(card.frame, networks.transformer.patch_embedding.weight.device)
     runtime = MatrixGameRuntime(spec, networks, frame)
     return LoadedCard(
-        replace(card, frame=frame), choice, weights, MatrixGameLoop(spec), runtime, MatrixGameCarry, runtime
+        replace(card, frame=frame),
+        choice,
+        weights,
+        {CHUNK_ROLLOUT: MatrixGameLoop(spec)},
+        runtime,
+        MatrixGameCarry,
+        runtime,
     )
 
 
-def drawn(spec: MatrixGameSpec, seed: int = 1) -> MatrixGameNetworks:
-    """Networks of the card's size with drawn weights."""
+def random_networks(spec: MatrixGameSpec, seed: int = 1) -> MatrixGameNetworks:
+    """Networks of the card's size with random weights."""
     transformer, vae = MatrixGameTransformer(spec), WanVae(spec.vae)
     draw(transformer, seed)
     draw(vae, seed)

@@ -179,11 +179,11 @@ class MatrixGameLoop:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(self._levels) - 1})")
         return Outcome(state.pictures, self._carry(state, state.world), state.digest)
 
-    def onward(self, state: MatrixGameState) -> MatrixGameCarry | None:
+    def early_carry(self, state: MatrixGameState) -> MatrixGameCarry | None:
         """With the decoder's features of the chunk before; a world's first pictures have none."""
         return self._carry(state, state.world) if state.world is not None and state.features else None
 
-    def meet(self, state: MatrixGameState, carry: MatrixGameCarry) -> MatrixGameState:
+    def rebase(self, state: MatrixGameState, carry: MatrixGameCarry) -> MatrixGameState:
         return msgspec.structs.replace(state, features=carry.features)
 
     def _carry(self, state: MatrixGameState, world: World) -> MatrixGameCarry:

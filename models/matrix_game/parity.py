@@ -1,4 +1,4 @@
-"""Matrix-Game's rungs, in each mode on drawn weights: passes and rollouts against the golden, the interleave gate."""
+"""Matrix-Game's checks, in each mode on random weights: passes and rollouts against the golden, the interleave gate."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -7,13 +7,14 @@ import torch
 
 from ..contract.cache import CacheView
 from ..contract.loaded import LoadedCard
-from ..parity.interleave import interleave_trial
+from ..contract.loop import CHUNK_ROLLOUT
+from ..parity.interleave import interleave_check
 from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ChunkInput, ParitySession
 from . import golden
 from .actions import action
 from .card import CONTROLS, MatrixGameSpec, Mode, matrix_game_card, tiny
-from .load import drawn
+from .load import random_networks
 from .loop import MatrixGameLoop
 from .runtime import MatrixGameRuntime
 from .slab import Slab, Window
@@ -29,10 +30,12 @@ _MODES = {
 
 
 def matrix_game_trials(spec: MatrixGameSpec) -> tuple[ParityCheck, ...]:
-    """Rungs run on drawn weights alone; published sizes have none here."""
+    """Checks run on random weights alone; published sizes have none here."""
     if not spec.random:
         return ()
-    passes = ParityCheck(ParityLevel.C0, "transformer: cached pass, tap by tap, against one masked pass", 2e-5, _pass)
+    passes = ParityCheck(
+        ParityLevel.C0, "transformer: cached pass, block by block, against one masked pass", 2e-5, _pass
+    )
     rollouts = [
         ParityCheck(
             ParityLevel.C1,
@@ -42,15 +45,15 @@ def matrix_game_trials(spec: MatrixGameSpec) -> tuple[ParityCheck, ...]:
         )
         for mode, made in _MODES.items()
     ]
-    gate = interleave_trial(matrix_game_card(spec), lambda: loaded(_SMALL), seeds=1, sessions=2, chunks=3)
+    gate = interleave_check(matrix_game_card(spec), lambda: loaded(_SMALL), seeds=1, sessions=2, chunks=3)
     return (passes, *rollouts, gate)
 
 
 def loaded(spec: MatrixGameSpec) -> LoadedCard:
-    """The card on the CPU with drawn weights."""
+    """The card on the CPU with random weights."""
     card = matrix_game_card(spec)
-    runtime = MatrixGameRuntime(spec, drawn(spec), card.frame)
-    return LoadedCard(card, card.recipe.default, "drawn", MatrixGameLoop(spec), runtime)
+    runtime = MatrixGameRuntime(spec, random_networks(spec), card.frame)
+    return LoadedCard(card, card.recipe.default, "random", {CHUNK_ROLLOUT: MatrixGameLoop(spec)}, runtime)
 
 
 def inputs(spec: MatrixGameSpec, chunks: int) -> list[ChunkInput]:
@@ -71,15 +74,15 @@ def _sizes(spec: MatrixGameSpec) -> golden.Sizes:
 def _pass() -> Iterator[Pair]:
     """Three chunks of drawn latents: each committed, the last one also asked at a noise level."""
     spec = _MODES[Mode.GTA]
-    networks, sizes, dice = drawn(spec), _sizes(spec), torch.Generator().manual_seed(3)
-    x = torch.randn(spec.channels, 9, spec.rows, spec.columns, generator=dice)
-    condition = torch.randn(spec.channels, 6, spec.rows, spec.columns, generator=dice)
-    image = torch.randn(spec.image_tokens, spec.image_width, generator=dice)
-    keys, mouse = torch.rand(33, spec.keys, generator=dice), torch.rand(33, 2, generator=dice)
+    networks, sizes, rng = random_networks(spec), _sizes(spec), torch.Generator().manual_seed(3)
+    x = torch.randn(spec.channels, 9, spec.rows, spec.columns, generator=rng)
+    condition = torch.randn(spec.channels, 6, spec.rows, spec.columns, generator=rng)
+    image = torch.randn(spec.image_tokens, spec.image_width, generator=rng)
+    keys, mouse = torch.rand(33, spec.keys, generator=rng), torch.rand(33, 2, generator=rng)
     table = networks.transformer.state_dict()
     slab = Slab(spec, 1, torch.float32, torch.device("cpu"))
     for chunk in range(3):
-        taps: dict[str, torch.Tensor] = {}
+        probes: dict[str, torch.Tensor] = {}
         first = 12 * chunk - 12
         rows = [max(first + i, 0) for i in range(21)]
         known = condition[:, [min(f, 5) for f in range(3 * chunk, 3 * chunk + 3)]]
@@ -88,16 +91,16 @@ def _pass() -> Iterator[Pair]:
         stack = torch.cat((x[:, 3 * chunk : 3 * chunk + 3], mask, known))
         given = (networks.transformer.image_kv(image), Actions(keys[rows], mouse[rows]), 3 * chunk)
         view = CacheView(0, (1 - chunk % 2,) if chunk else (), chunk % 2)
-        flow = networks.transformer(stack, 0.7, *given, Window(slab, view, False), tap=taps.__setitem__)
+        flow = networks.transformer(stack, 0.7, *given, Window(slab, view, False), probe=probes.__setitem__)
         whole = golden.whole(table, sizes, x[:, : 3 * chunk + 3], chunk, 0.7, condition, image, keys, mouse)
-        for layer, (ours, reference) in enumerate(zip(taps.values(), whole[:-1], strict=True)):
+        for layer, (ours, reference) in enumerate(zip(probes.values(), whole[:-1], strict=True)):
             yield Pair(chunk, f"block {layer}", "features", ours.numpy(), reference.numpy())
         yield Pair(chunk, "head", "flow", flow.numpy(), whole[-1].numpy())
         networks.transformer(stack, 0.0, *given, Window(slab, view, True))
 
 
 def _rollout(spec: MatrixGameSpec) -> Callable[[], Iterator[Pair]]:
-    """A trial's body for one mode: a session through the loop and the slabs, and the golden from the same world."""
+    """A check's body for one mode: a session through the loop and the slabs, and the golden from the same world."""
 
     @torch.no_grad()
     def run() -> Iterator[Pair]:
@@ -109,7 +112,7 @@ def _rollout(spec: MatrixGameSpec) -> Callable[[], Iterator[Pair]]:
         vectors = [action(spec.mode, one.controls, one.pointer) for one in given]
         keys = golden.held([k.tolist() for k, _ in vectors])
         mouse = golden.held([m.tolist() for _, m in vectors]) if spec.mouse else None
-        table = drawn(spec).transformer.state_dict()
+        table = random_networks(spec).transformer.state_dict()
         made = golden.rollout(table, _sizes(spec), world.condition_CKHW, world.image_IM, keys, mouse, SEED)
         for chunk, (ours, reference) in enumerate(zip(latents, made, strict=True)):
             yield Pair(chunk, "rollout", "latent", ours, reference.numpy())

@@ -27,7 +27,7 @@ from .slab import Window
 
 ROPE_BASE = 256.0  # of the actions' time axis
 ACTION_NORMS = Norms(each_head=True)
-Tap = Callable[[str, Tensor], None]
+Probe = Callable[[str, Tensor], None]
 Turn = tuple[Tensor, Tensor]  # cos and sin [1, T, P]
 KV = tuple[Tensor, Tensor]  # [1, I, N, D]
 
@@ -209,7 +209,7 @@ class MatrixGameTransformer(nn.Module):
         actions: Actions,
         first_frame: int,
         window: Window,
-        tap: Tap | None = None,
+        probe: Probe | None = None,
     ) -> Tensor:
         """Flow [16, F, H, W] in float32 of latents, mask and picture [36, F, H, W]."""
         spec, device = self.spec, x_CFHW.device
@@ -221,8 +221,8 @@ class MatrixGameTransformer(nn.Module):
         around = Surroundings(actions, window, *self._turns(spec, first_frame, device))
         for layer, block in enumerate(self._layers()):
             x = block(x, e_6M, image[layer], around, layer)
-            if tap is not None:
-                tap(f"block {layer}", x[0])
+            if probe is not None:
+                probe(f"block {layer}", x[0])
         shift, scale = (self.head.modulation + e_M).chunk(2, 1)
         y: Tensor = self.head.head(norm_modulate(x, scale, shift)).float()
         y = y.view(spec.chunk, spec.rows // 2, spec.columns // 2, 2, 2, spec.channels).permute(5, 0, 1, 3, 2, 4)

@@ -16,10 +16,10 @@ from .ladder import Pair, ParityCheck, ParityLevel
 from .session import ChunkInput, ParitySession
 
 
-def interleave_trial(
+def interleave_check(
     card: ModelCard, load: Callable[[], LoadedCard], seeds: int = 2, sessions: int = 3, chunks: int = 0
 ) -> ParityCheck:
-    """The card's interleave rung; `chunks` 0 = two more than its window holds, so that the oldest fall out.
+    """The card's interleave check; `chunks` 0 = two more than its window holds, so that the oldest fall out.
 
     Cards whose parity is exact must be bit-identical, frames and digests both.
     """
@@ -29,15 +29,15 @@ def interleave_trial(
     return ParityCheck(ParityLevel.INTERLEAVE, subject, tolerance, lambda: _pairs(load(), seeds, sessions, chunks))
 
 
-def made_up_inputs(loaded: LoadedCard, chunks: int, dice: random.Random) -> list[ChunkInput]:
+def made_up_inputs(loaded: LoadedCard, chunks: int, rng: random.Random) -> list[ChunkInput]:
     """Presses at random, two prompts, and a switch of the prompt somewhere in the middle."""
     card = loaded.card
     rebuilds = card.cache is not None and card.cache.rebuild > 0
-    switch = dice.randrange(1, chunks) if chunks > 1 else 0
+    switch = rng.randrange(1, chunks) if chunks > 1 else 0
     inputs = []
     for chunk in range(chunks):
-        controls = tuple(dice.choice((0.0, 0.0, 1.0)) for _ in card.controls)
-        pointer = (dice.uniform(-0.1, 0.1), dice.uniform(-0.1, 0.1))
+        controls = tuple(rng.choice((0.0, 0.0, 1.0)) for _ in card.controls)
+        pointer = (rng.uniform(-0.1, 0.1), rng.uniform(-0.1, 0.1))
         prompt = card.suggestions[0 if chunk < switch else -1] if card.suggestions else ""
         inputs.append(ChunkInput(controls, pointer, prompt, recache=rebuilds and chunk == switch))
     return inputs
@@ -53,12 +53,12 @@ def _pairs(loaded: LoadedCard, seeds: int, sessions: int, chunks: int) -> Iterat
         return encoded[text]
 
     for seed in range(seeds):
-        dice = random.Random(seed)
+        rng = random.Random(seed)
         worlds = [
-            ParitySession(loaded, slot, dice.randrange(2**31), made_up_inputs(loaded, chunks, dice), features)
+            ParitySession(loaded, slot, rng.randrange(2**31), made_up_inputs(loaded, chunks, rng), features)
             for slot in range(sessions)
         ]
-        run_together(worlds, dice)
+        run_together(worlds, rng)
         together = [list(world.outcomes) for world in worlds]
         for number, world in enumerate(worlds):
             alone = list(world.alone(sessions - 1 - number).run())
@@ -69,18 +69,18 @@ def _pairs(loaded: LoadedCard, seeds: int, sessions: int, chunks: int) -> Iterat
                     yield Pair(chunk, block, "digest", _bytes(mixed.digest), _bytes(solo.digest))
 
 
-def run_together(worlds: Sequence[ParitySession], dice: random.Random) -> None:
+def run_together(worlds: Sequence[ParitySession], rng: random.Random) -> None:
     """Step the worlds to their end: pick one at random, batch with it whatever may share its step, some of the time."""
     while waiting := [world for world in worlds if not world.finished]:
         for world in waiting:
-            if world.plan is None and dice.random() < 0.7:
+            if world.plan is None and rng.random() < 0.7:
                 world.begin()
         ready = [world for world in waiting if world.plan is not None]
         if not ready:
             continue
-        first = dice.choice(ready)
-        batch = [first] + [w for w in ready if w is not first and _may_share(first, w) and dice.random() < 0.8]
-        dice.shuffle(batch)
+        first = rng.choice(ready)
+        batch = [first] + [w for w in ready if w is not first and _may_share(first, w) and rng.random() < 0.8]
+        rng.shuffle(batch)
         plans = [world.plan for world in batch if world.plan is not None]
         results = first.loaded.runtime.execute(plans[0].kind, [p.row for p in plans], [w.view() for w in batch])
         for world, result in zip(batch, results, strict=True):

@@ -1,11 +1,11 @@
-"""The ladder's rungs and how one is judged: ours against a reference, tap by tap, within a stated tolerance.
+"""The ladder's checks and how one is judged: ours against a reference, probe by probe, within a stated tolerance.
 
     C0          one component against diffusers, transformers or an independently written golden
     C1          a whole rollout with a fixed seed against the family's golden
     interleave  sessions in mixed batches against the same sessions alone
     precision   a run in narrow numbers, or compiled, against the plain one, within what the recipe declares
 
-A tap is a value taken on the way (step, block, name), in the order of computation, so the first one that is off says
+A probe is a value taken on the way (step, block, name), in the order of computation, so the first one that is off says
 where to look. Knows no family and no tensor library: values are numpy arrays.
 """
 
@@ -27,12 +27,12 @@ class ParityLevel(StrEnum):
 
 
 class ParityMissing(RuntimeError):
-    """What a trial needs is not installed; it is skipped and says so."""
+    """What a check needs is not installed; it is skipped and says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One tap: ours and the reference at (step, block, name)."""
+    """One probe: ours and the reference at (step, block, name)."""
 
     step: int
     block: str
@@ -43,12 +43,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ParityCheck:
-    """One rung of one card. `tolerance` is the max abs error allowed; 0 = bit-equal. `run` may raise `ParityMissing`.
+    """One check of one card. `tolerance` is the max abs error allowed; 0 = bit-equal. `run` may raise `ParityMissing`.
 
     `slow`: takes minutes, so it is climbed only when asked for.
     """
 
-    rung: ParityLevel
+    level: ParityLevel
     subject: str
     tolerance: float
     run: Callable[[], Iterable[Pair]]
@@ -56,43 +56,43 @@ class ParityCheck:
 
 
 class ParityDiverged(msgspec.Struct, frozen=True):
-    """The first tap beyond the tolerance."""
+    """The first probe beyond the tolerance."""
 
     step: int
     block: str
-    tap: str
+    probe: str
     error: float
 
 
 class ParityVerdict(msgspec.Struct, frozen=True):
-    """`figure`: the largest max abs error of all taps; None when skipped (`why`)."""
+    """`figure`: the largest max abs error of all probes; None when skipped (`why`)."""
 
     card: str
-    rung: str
+    level: str
     subject: str
     figure: float | None
     tolerance: float
-    taps: int
+    probes: int
     ok: bool
     diverged: ParityDiverged | None = None
     why: str = ""
 
 
-def judge(card: str, trial: ParityCheck) -> ParityVerdict:
-    """Run a trial to its end and judge it. A trial without a single tap fails: it compared nothing."""
-    figure, taps, diverged = 0.0, 0, None
+def judge(card: str, check: ParityCheck) -> ParityVerdict:
+    """Run a check to its end and judge it. A check without a single probe fails: it compared nothing."""
+    figure, probes, diverged = 0.0, 0, None
     try:
-        for pair in trial.run():
+        for pair in check.run():
             error = max_abs_error(pair.ours, pair.reference)
-            taps += 1
+            probes += 1
             figure = max(figure, error)
-            if diverged is None and error > trial.tolerance:
+            if diverged is None and error > check.tolerance:
                 diverged = ParityDiverged(pair.step, pair.block, pair.name, error)
     except ParityMissing as missing:
-        return ParityVerdict(card, trial.rung, trial.subject, None, trial.tolerance, 0, True, None, str(missing))
-    ok = diverged is None and taps > 0
-    why = "" if taps else "nothing was compared"
-    return ParityVerdict(card, trial.rung, trial.subject, figure, trial.tolerance, taps, ok, diverged, why)
+        return ParityVerdict(card, check.level, check.subject, None, check.tolerance, 0, True, None, str(missing))
+    ok = diverged is None and probes > 0
+    why = "" if probes else "nothing was compared"
+    return ParityVerdict(card, check.level, check.subject, figure, check.tolerance, probes, ok, diverged, why)
 
 
 def max_abs_error(ours: npt.NDArray[np.generic], reference: npt.NDArray[np.generic]) -> float:

@@ -1,1 +1,1 @@
-"""What families share: bytes of states, narrow and invariant linear layers, drawn weights; `video/` for pictures."""
+"""What families share: bytes of states, narrow and invariant linear layers, random weights; `video/` for pictures."""

@@ -1,4 +1,4 @@
-"""Drawn weights: the same bits on every machine, from counter-based noise keyed by a tensor's name.
+"""Random weights: the same bits on every machine, from counter-based noise keyed by a tensor's name.
 
 Layers that a fresh network would start at zero are drawn too, so that every part of it shows in the result.
 """

@@ -1,6 +1,6 @@
 """Loop states and carries <-> bytes: msgpack with arrays and tensors as extension types; strict and versioned.
 
-    [ VERSION | type name | body ]      body: the struct as msgpack, arrays as Ext(ARRAY, [dtype, shape, bytes])
+    [ contract version | type name | body ]   body: the struct as msgpack, arrays as Ext(ARRAY, [dtype, shape, bytes])
 
 A reader refuses another version, another type, unknown fields and arrays whose bytes do not fit their shape. Tensors
 (Ext TENSOR) may live on any device; they come back on the CPU and a runtime moves them where it needs them. Imports
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, get_args, r
 import msgspec
 import numpy as np
 
+from ..contract.version import CONTRACT_VERSION, check_contract
+
 if TYPE_CHECKING:
     import torch
 
-VERSION = 1
 ARRAY = 1
 TENSOR = 2
 DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64", "uint64")
@@ -25,7 +26,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class SerialError(ValueError):
-    """Bytes that are not a state of the expected type and version."""
+    """Bytes that are not a state of the expected type."""
 
 
 @runtime_checkable
@@ -59,15 +60,14 @@ class _Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
 def dumps(value: msgspec.Struct) -> bytes:
     """Bytes of a struct whose fields are msgspec types or numpy arrays of `DTYPES`."""
     body = msgspec.msgpack.encode(value, enc_hook=_array_out)
-    return msgspec.msgpack.encode(_Envelope(VERSION, _name(type(value)), msgspec.Raw(body)))
+    return msgspec.msgpack.encode(_Envelope(CONTRACT_VERSION, _name(type(value)), msgspec.Raw(body)))
 
 
 def loads(data: bytes, kind: type[T]) -> T:
-    """Inverse of `dumps`; raises `SerialError`. Arrays come back writable and own their memory."""
+    """Inverse of `dumps`; raises `SerialError` or `UnknownContract`. Arrays come back writable and own their memory."""
     try:
         envelope = msgspec.msgpack.decode(data, type=_Envelope)
-        if envelope.version != VERSION:
-            raise SerialError(f"state has version {envelope.version}, this program reads version {VERSION}")
+        check_contract(f"a '{envelope.type}'", envelope.version)
         if envelope.type != _name(kind):
             raise SerialError(f"state is a '{envelope.type}', expected a '{_name(kind)}'")
         return msgspec.msgpack.decode(envelope.body, type=kind, dec_hook=_array_in, ext_hook=_ext_in)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
-from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+from ..contract.recipe import Method, Precision, RecipeSpec, RuntimeChoice
 
 CHANNELS = 8
 WINDOW = 4
@@ -41,6 +41,7 @@ RECIPE = RecipeSpec(
     parents=(),
     data="none",
     command="none: its arithmetic is written down, not trained",
+    method=Method.WRITTEN,
 )
 
 

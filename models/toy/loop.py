@@ -158,10 +158,10 @@ class ToyLoop:
         digest = hashlib.sha256(state.x_C.astype("<i8").tobytes()).hexdigest()
         return Outcome(state.frames_FHWC, self._carry(state), digest)
 
-    def onward(self, state: ToyState) -> ToyCarry:
+    def early_carry(self, state: ToyState) -> ToyCarry:
         return self._carry(state)
 
-    def meet(self, state: ToyState, carry: ToyCarry) -> ToyState:
+    def rebase(self, state: ToyState, carry: ToyCarry) -> ToyState:
         return state  # pictures are made from latents alone
 
     def _carry(self, state: ToyState) -> ToyCarry:

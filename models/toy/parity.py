@@ -1,4 +1,4 @@
-"""The toy's rungs: its rollout against the straight-line golden, and the interleave gate."""
+"""The toy's checks: its rollout against the straight-line golden, and the interleave gate."""
 
 import random
 from collections.abc import Iterator
@@ -7,7 +7,8 @@ import numpy as np
 
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
-from ..parity.interleave import interleave_trial, made_up_inputs
+from ..contract.loop import CHUNK_ROLLOUT
+from ..parity.interleave import interleave_check, made_up_inputs
 from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ParitySession
 from . import golden
@@ -18,17 +19,19 @@ from .runtime import ToyRuntime
 CHUNKS = 40
 
 
-def trials(card: ModelCard) -> tuple[ParityCheck, ...]:
+def checks(card: ModelCard) -> tuple[ParityCheck, ...]:
     """C1 and interleave; the toy's one component is its arithmetic, which the golden writes anew."""
     return (
         ParityCheck(ParityLevel.C1, f"latents of {CHUNKS} chunks against the golden", 0.0, _rollout),
-        interleave_trial(card, _loaded, seeds=5),
+        interleave_check(card, _loaded, seeds=5),
     )
 
 
 def _loaded() -> LoadedCard:
     spec = ToySpec(sleeps=False)
-    return LoadedCard(toy_card(spec), RECIPE.default, "none", ToyLoop(spec), ToyRuntime(spec, lambda seconds: None))
+    return LoadedCard(
+        toy_card(spec), RECIPE.default, "none", {CHUNK_ROLLOUT: ToyLoop(spec)}, ToyRuntime(spec, lambda seconds: None)
+    )
 
 
 def _rollout() -> Iterator[Pair]:

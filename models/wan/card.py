@@ -1,6 +1,6 @@
 """The Wan cards: sizes and settings by name, and the `ModelCard` each of them makes.
 
-Four public sets of weights and two tiny ones with drawn weights, which run anywhere and look like noise.
+Four public sets of weights and two tiny ones with random weights, which run anywhere and look like noise.
 """
 
 from dataclasses import replace
@@ -8,7 +8,8 @@ from dataclasses import replace
 from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
-from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+from ..contract.placement import realtime
+from ..contract.recipe import Method, Precision, RecipeSpec, RuntimeChoice
 from ..shared.video.vae_footprint import VaeSizes
 from . import footprint
 from .spec import Clip, Decoder, Positions, Rollout, WanShape, WanSpec, few_steps, many_steps, pixel_frames
@@ -98,7 +99,8 @@ def wan_card(spec: WanSpec) -> ModelCard:
         controls=(),
         cache=cache_of(spec, Precision.FP32 if spec.random else Precision.BF16),
         suggestions=_SUGGESTIONS,
-        drawn=spec.random,
+        program=realtime(loop=_loop(spec).name),
+        random_weights=spec.random,
     )
 
 
@@ -125,6 +127,13 @@ def _loop(spec: WanSpec) -> LoopSpec:
     return LoopSpec("chunk_rollout", (StepKind.ENCODE, *rebuilds, StepKind.DENOISE, *commits, StepKind.DECODE))
 
 
+def _method(spec: WanSpec) -> Method:
+    """Clips are made by flow-matching weights, rollouts by weights distilled for the few steps of their plan."""
+    if spec.random:
+        return Method.RANDOM
+    return Method.FLOW if isinstance(spec.plan, Clip) else Method.DISTILLED
+
+
 def _recipe(spec: WanSpec) -> RecipeSpec:
     precision = Precision.FP32 if spec.random else Precision.BF16
     if isinstance(spec.plan, Clip):
@@ -143,6 +152,8 @@ def _recipe(spec: WanSpec) -> RecipeSpec:
         parents=() if spec.random else parents,
         data="none: weights are drawn from a seed" if spec.random else "as published by its authors",
         command="none" if spec.random else "published weights: `worldroom cards pull " + spec.name + "`",
+        method=_method(spec),
+        assumes_loop=_loop(spec).name,
         narrow=narrow,
         compiled=COMPILED,
         invariant=True,

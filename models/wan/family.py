@@ -18,10 +18,10 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
     return load(SPECS[card.name], card, choice, checkpoint)
 
 
-def _trials(card: ModelCard) -> tuple[ParityCheck, ...]:
-    from .parity.checks import trials
+def _checks(card: ModelCard) -> tuple[ParityCheck, ...]:
+    from .parity.checks import checks
 
-    return trials(SPECS[card.name], card)
+    return checks(SPECS[card.name], card)
 
 
 def _account(card: ModelCard) -> Footprint:
@@ -32,7 +32,7 @@ FAMILY = Family(
     name="wan",
     cards=tuple(wan_card(spec) for spec in SPECS.values()),
     load=_load,
-    trials=_trials,
+    checks=_checks,
     manifest=lambda card: weights.manifest(SPECS[card.name]),
     account=_account,
 )

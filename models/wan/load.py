@@ -11,6 +11,7 @@ from ..checkpoints.load import digest, load_component, read
 from ..checkpoints.manifest import Manifest
 from ..contract.card import ModelCard, Parity
 from ..contract.loaded import LoadedCard
+from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
 from ..shared.compiled import CompileCache, require_compiler
 from ..shared.fp8 import narrow
@@ -52,8 +53,15 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
         sharing, card = Sharing.INVARIANT, replace(card, parity=Parity(exact=True, tolerance=0.0))
     runtime = WanRuntime(spec, networks, dtype, sharing, choice.precision.narrow_kv, compiled, card.frame)
     if isinstance(spec.plan, Clip):
-        return LoadedCard(card, choice, total, ClipLoop(spec, card.recipe, sampler=choice.sampler), runtime, ClipCarry)
-    return LoadedCard(card, choice, total, WanLoop(spec, card.recipe), runtime, WanCarry, runtime)
+        return LoadedCard(
+            card,
+            choice,
+            total,
+            {card.main_loop: ClipLoop(spec, card.recipe, sampler=choice.sampler)},
+            runtime,
+            ClipCarry,
+        )
+    return LoadedCard(card, choice, total, {CHUNK_ROLLOUT: WanLoop(spec, card.recipe)}, runtime, WanCarry, runtime)
 
 
 def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype) -> tuple[WanNetworks, str]:

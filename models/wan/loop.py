@@ -183,7 +183,7 @@ class WanLoop:
         carry = self._carry(state, state.x_CFHW, decoded.features, decoded.edge_3HW)
         return Outcome(decoded.frames, carry, decoded.digest)
 
-    def onward(self, state: WanState) -> WanCarry | None:
+    def early_carry(self, state: WanState) -> WanCarry | None:
         """With the decoder's features of the chunk before. A world's first pictures have none, and a card that rebuilds
         from context begins with the pictures themselves.
         """
@@ -191,7 +191,7 @@ class WanLoop:
             return None
         return self._carry(state, _needed(state.x_CFHW), state.carry.features, None)
 
-    def meet(self, state: WanState, carry: WanCarry) -> WanState:
+    def rebase(self, state: WanState, carry: WanCarry) -> WanState:
         assert state.carry is not None, "it began from a carry"
         return msgspec.structs.replace(state, carry=msgspec.structs.replace(state.carry, features=carry.features))
 

@@ -1,4 +1,4 @@
-"""All parts of a tiny Wan card with drawn weights."""
+"""All parts of a tiny Wan card with random weights."""
 
 import torch
 

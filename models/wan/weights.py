@@ -1,4 +1,4 @@
-"""Where Wan weights are published and under which names; drawn weights for the tiny cards.
+"""Where Wan weights are published and under which names; random weights for the tiny cards.
 
 Our names are those of the original release, so its files need a prefix at most; the diffusers layout is renamed.
 """

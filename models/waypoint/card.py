@@ -2,7 +2,7 @@
 
 Public: the rollout (four Euler steps, frozen cache, one commit pass), window sizes and dilation, the share of rotary
 axes, grouped heads, where controls and prompt enter, the sizes of Waypoint-1.1-Small. `MISSING` says what is not, so
-published weights cannot be loaded and no parity with them is claimed; the tiny card plays the rollout on drawn weights.
+published weights cannot be loaded and no parity with them is claimed; the tiny card has random weights.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
-from ..contract.recipe import Precision, RecipeSpec, RuntimeChoice
+from ..contract.recipe import Method, Precision, RecipeSpec, RuntimeChoice
 
 SAMPLER = "flow_euler"
 SIGMAS = (1.0, 0.861, 0.729, 0.3205)  # the last step ends at 0
@@ -143,7 +143,7 @@ def waypoint_card(spec: WaypointSpec) -> ModelCard:
         controls=tuple(control for control, _ in KEYS),
         cache=CacheSpec(ring=spec.local + 1, bytes_per_entry=near, carry_bytes=far),
         suggestions=("a first person view of a forest path", "a neon street in the rain"),
-        drawn=spec.random,
+        random_weights=spec.random,
     )
 
 
@@ -158,4 +158,5 @@ def _recipe(spec: WaypointSpec) -> RecipeSpec:
         parents=(),
         data="none: weights are drawn from a seed" if spec.random else "as published by its authors",
         command="none" if spec.random else "published weights; not loadable, see models/waypoint/card.py MISSING",
+        method=Method.RANDOM if spec.random else Method.DISTILLED,
     )

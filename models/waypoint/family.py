@@ -16,7 +16,7 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
     return load(SPECS[card.name], card, choice, checkpoint)
 
 
-def _trials(card: ModelCard) -> tuple[ParityCheck, ...]:
+def _checks(card: ModelCard) -> tuple[ParityCheck, ...]:
     from .parity import waypoint_trials
 
     return waypoint_trials(SPECS[card.name])
@@ -30,7 +30,7 @@ FAMILY = Family(
     name="waypoint",
     cards=tuple(waypoint_card(spec) for spec in SPECS.values()),
     load=_load,
-    trials=_trials,
+    checks=_checks,
     manifest=_nothing,
     account=_nothing,
 )

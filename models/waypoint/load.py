@@ -1,10 +1,11 @@
-"""A Waypoint card made ready: drawn weights for the tiny one; published ones are refused with what is missing."""
+"""A Waypoint card made ready: random weights for the tiny one; published ones are refused with what is missing."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
+from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
 from ..shared.random_weights import draw
 from ..shared.video.pictures import frames_on
@@ -20,15 +21,22 @@ def load(spec: WaypointSpec, card: ModelCard, choice: RuntimeChoice, checkpoint:
     if not spec.random:
         where = checkpoint or Path(card.name)
         raise WeightsError(where, "cannot be loaded, these are not public: " + "; ".join(MISSING))
-    networks = drawn(spec)
+    networks = random_networks(spec)
     frame = frames_on(card.frame, networks.transformer.read.weight.device)
     runtime = WaypointRuntime(spec, networks, frame)
     return LoadedCard(
-        replace(card, frame=frame), choice, "drawn", WaypointLoop(spec), runtime, WaypointCarry, runtime, runtime
+        replace(card, frame=frame),
+        choice,
+        "random",
+        {CHUNK_ROLLOUT: WaypointLoop(spec)},
+        runtime,
+        WaypointCarry,
+        runtime,
+        runtime,
     )
 
 
-def drawn(spec: WaypointSpec, seed: int = 1) -> WaypointNetworks:
+def random_networks(spec: WaypointSpec, seed: int = 1) -> WaypointNetworks:
     networks = WaypointNetworks(WaypointTransformer(spec), PatchDecoder(spec))
     draw(networks.transformer, seed)
     draw(networks.decoder, seed)

@@ -131,10 +131,10 @@ class WaypointLoop:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(SIGMAS)})")
         return Outcome(state.picture[None], self._carry(state), state.digest)
 
-    def onward(self, state: WaypointState) -> WaypointCarry:
+    def early_carry(self, state: WaypointState) -> WaypointCarry:
         return self._carry(state)
 
-    def meet(self, state: WaypointState, carry: WaypointCarry) -> WaypointState:
+    def rebase(self, state: WaypointState, carry: WaypointCarry) -> WaypointState:
         return state  # pictures are made from latents alone
 
     def _pass(self, state: WaypointState, sigma: float, next_sigma: float) -> PassRow:

@@ -1,4 +1,4 @@
-"""Waypoint's rungs on the tiny card: its own rollout against the golden. Published weights are not matched."""
+"""Waypoint's checks on the tiny card: its own rollout against the golden. Published weights are not matched."""
 
 import random
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import torch
 
 from ..contract.loaded import LoadedCard
-from ..parity.interleave import interleave_trial, made_up_inputs
+from ..parity.interleave import interleave_check, made_up_inputs
 from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ParitySession
 from . import golden
 from .card import WaypointSpec, waypoint_card
 from .controls import control_vector
-from .load import drawn, load
+from .load import load, random_networks
 
 SEED, FRAMES = 9, 21
 
@@ -29,7 +29,7 @@ def waypoint_trials(spec: WaypointSpec) -> tuple[ParityCheck, ...]:
     subject = f"rollout: {FRAMES} frames, a prompt switch, local and dilated layers, against the golden"
     return (
         ParityCheck(ParityLevel.C1, subject, 2e-5, lambda: _rollout(spec, loaded())),
-        interleave_trial(card, loaded, seeds=1, sessions=3, chunks=12),
+        interleave_check(card, loaded, seeds=1, sessions=3, chunks=12),
     )
 
 
@@ -51,6 +51,6 @@ def _rollout(spec: WaypointSpec, loaded: LoadedCard) -> Iterator[Pair]:
     )
     controls = [torch.from_numpy(control_vector(given.controls, given.pointer)) for given in inputs]
     prompts = [torch.as_tensor(loaded.runtime.encode_prompt(given.prompt)) for given in inputs]
-    made = golden.rollout(drawn(spec).transformer.state_dict(), sizes, controls, prompts, SEED)
+    made = golden.rollout(random_networks(spec).transformer.state_dict(), sizes, controls, prompts, SEED)
     for frame, (ours, reference) in enumerate(zip(latents, made, strict=True)):
         yield Pair(frame, "rollout", "latent", ours, reference.numpy())

@@ -103,11 +103,11 @@ class WaypointRuntime:
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
         from_bytes(data, self._slab.near[slot, entry])
 
-    def read_beside(self, slot: int) -> bytes:
+    def read_extra(self, slot: int) -> bytes:
         """What the global layers keep. A frame written since is not among those that the next one reads."""
         return to_bytes(self._slab.far[slot])
 
-    def write_beside(self, slot: int, data: bytes) -> None:
+    def write_extra(self, slot: int, data: bytes) -> None:
         from_bytes(data, self._slab.far[slot])
 
     def _one(self, kind: StepKind, row: WaypointRow, view: CacheView | None) -> WaypointResult:

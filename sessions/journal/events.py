@@ -6,7 +6,7 @@ Together they are enough to replay the world bit for bit (`replay.py`): seed, ca
 
 import msgspec
 
-from ...engine.api import Conditions, FirstFrames, Timings
+from ...engine.api import JOURNALS_SINCE, Conditions, FirstFrames, Timings
 from ..messages import KeyEdge, Role, Transition, WorldState
 from ..session.states import Cause
 
@@ -16,7 +16,7 @@ class Event(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid
 
 
 class SessionOpened(Event, frozen=True, tag="opened"):
-    """`seed` is the first epoch's; `weights` a digest of the weight files; `mode` as in `api.Opened`."""
+    """`seed` is the first epoch's; `weights` a digest of the weight files; `mode` and `contract` as in `api.Opened`."""
 
     room: str
     card: str
@@ -27,6 +27,7 @@ class SessionOpened(Event, frozen=True, tag="opened"):
     seed: int
     branch: int
     mode: str = ""
+    contract: int = JOURNALS_SINCE
 
 
 class InputReceived(Event, frozen=True, omit_defaults=True):

@@ -63,7 +63,7 @@ class ReplayError(RuntimeError):
 
 
 async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
-    """The script in a session's events; raises `ReplayError` when the session was never opened."""
+    """The script in a session's events; raises `ReplayError` when it was never opened, or `UnknownContract`."""
     opened: events.SessionOpened | None = None
     seeds: dict[int, int] = {}
     openings: dict[int, api.FirstFrames | None] = {}
@@ -74,6 +74,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     async for event in journal:
         match event:
             case events.SessionOpened():
+                api.check_contract("this journal", event.contract, since=api.JOURNALS_SINCE)
                 opened = event
                 seeds[0] = event.seed
             case events.EpochStarted():

@@ -40,4 +40,5 @@ class SessionSpec:
             seed=self.seed,
             branch=0,
             mode=answer.mode,
+            contract=answer.contract,
         )

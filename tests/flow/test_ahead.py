@@ -47,7 +47,7 @@ def gone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 async def alone(
-    where: Placement = Placement.BESIDE, costs: dict[StepKind, float] = SLOW, **spec: object
+    where: Placement = Placement.AUX, costs: dict[StepKind, float] = SLOW, **spec: object
 ) -> tuple[Engine, FakeDevice, Person]:
     fields = {"share_cap": 1.0, **spec}
     engine, device = await started(lambda batch: costs.get(batch.kind, 0.0), (toy(decode=where),), EngineSpec(**fields))  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def test_a_world_keeps_its_rate_although_a_chunk_takes_longer_than_it_lasts(gone
 
     rate, expected = run(scene(Placement.DEVICE))
     assert gone == [] and 13 < rate < 14  # 72 ms
-    faster, digests = run(scene(Placement.BESIDE))
+    faster, digests = run(scene(Placement.AUX))
     assert len(gone) > 200 and faster > 23
     assert digests[: len(expected)] == expected
 
@@ -171,7 +171,7 @@ def test_checkpoints_are_taken_though_the_world_is_always_ahead(gone: list[int],
     async def scene() -> list[int]:
         kept: list[int] = []
         engine = Engine(
-            (toy(decode=Placement.BESIDE),),
+            (toy(decode=Placement.AUX),),
             LoopClock(asyncio.get_running_loop()),
             EngineSpec(share_cap=1.0, checkpoint_seconds=0.5),
             FakeDevice(lambda batch: SLOW.get(batch.kind, 0.0)),
@@ -193,7 +193,7 @@ def test_a_decoder_with_a_memory_meets_the_chunk_before(gone: list[int]) -> None
     """Wan's decoder goes on from features of the chunk before, which were not there when the next chunk began."""
     spec = twin(SPECS["longlive-1.3b"])
     card = loaded(replace(spec, plan=replace(spec.rollout, sigmas=spec.rollout.sigmas[:1])), Sharing.ALONE)
-    beside = replace(card, card=replace(card.card, program=realtime(Placement.BESIDE)))
+    beside = replace(card, card=replace(card.card, program=realtime(Placement.AUX)))
     costs = {StepKind.DENOISE: 0.4, StepKind.COMMIT: 0.1, StepKind.DECODE: 0.6}  # of 0.75 s a chunk
     text, count = card.card.suggestions[0], 6
 

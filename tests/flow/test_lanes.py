@@ -50,12 +50,12 @@ def test_more_sessions_fit_and_none_is_late_when_decodes_run_beside_the_device()
             assert len(late) <= len(person.done) // 50, late
             assert len(person.frames) > 100
         trail = {step.device for step in engine.steps() if step.kind == StepKind.DECODE}
-        assert trail == {"fake" if where is Placement.DEVICE else "fake beside"}
+        assert trail == {"fake" if where is Placement.DEVICE else "fake aux"}
         await engine.close()
         return len(people), device.overlapped
 
     assert run(scene(Placement.DEVICE)) == (2, 0)  # 13 ms of 41.7, 90 % are given away
-    fit, overlapped = run(scene(Placement.BESIDE))
+    fit, overlapped = run(scene(Placement.AUX))
     assert fit == 5  # 7 ms of the busier lane
     assert overlapped > 100
 
@@ -71,14 +71,14 @@ def test_worlds_are_the_same_whichever_lane_decodes() -> None:
         await engine.close()
         return digests
 
-    there, beside = run(scene(Placement.DEVICE)), run(scene(Placement.BESIDE))
+    there, beside = run(scene(Placement.DEVICE)), run(scene(Placement.AUX))
     assert there == beside
     assert len(there[0]) == 80
 
 
 def test_a_cancelled_chunk_leaves_the_lane_beside_and_both_lanes_run_dry() -> None:
     async def scene() -> None:
-        engine, device = await with_decode(Placement.BESIDE)
+        engine, device = await with_decode(Placement.AUX)
         people = await admitted(engine)
         await asyncio.sleep(1)
         for _ in range(20):
@@ -99,13 +99,13 @@ def test_a_cancelled_chunk_leaves_the_lane_beside_and_both_lanes_run_dry() -> No
 
 async def test_drive_computes_the_same_bits_on_two_threads_at_once() -> None:
     loaded = drive()
-    loaded = replace(loaded, card=replace(loaded.card, program=realtime(Placement.BESIDE)))
+    loaded = replace(loaded, card=replace(loaded.card, program=realtime(Placement.AUX)))
     device = ThreadDevice(SystemClock())
     await device.allocate(loaded, 1)
 
     def batch(kind: StepKind) -> Batch:
         work = loaded.runtime.warm_up_rows(kind, 1)
-        return Batch(loaded, kind, tuple(row for row, _ in work), tuple(view for _, view in work))
+        return Batch(loaded, "chunk_rollout", kind, tuple(row for row, _ in work), tuple(view for _, view in work))
 
     denoise, decode = batch(StepKind.DENOISE), batch(StepKind.DECODE)
     x0, frame = execute(denoise)[0].x0_NC, execute(decode)[0].frame_HWC
@@ -118,7 +118,7 @@ async def test_drive_computes_the_same_bits_on_two_threads_at_once() -> None:
 
 def test_what_an_engine_holds_can_be_asked_at_any_moment_of_its_warm_up() -> None:
     async def scene() -> None:
-        engine = engine_on(FakeDevice(cost), (toy(decode=Placement.BESIDE),), SPEC)
+        engine = engine_on(FakeDevice(cost), (toy(decode=Placement.AUX),), SPEC)
         starting = asyncio.create_task(engine.start())
         asked = 0
         while not starting.done():

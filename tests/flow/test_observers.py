@@ -1,5 +1,5 @@
 """Observers on a running engine: prices and trail are fed, numbers that are not finite end one chunk of one session,
-and taps name the first step in which two runs differ.
+and probes name the first step in which two runs differ.
 """
 
 from collections.abc import Sequence
@@ -65,14 +65,14 @@ def test_what_ran_is_in_the_trail_with_who_was_in_it_and_its_price() -> None:
 
 
 async def tapped(sessions: str) -> Probes:
-    taps = Probes()
-    engine, _ = await started(spec=EngineSpec(slots=4, share_cap=1.0), observers=(taps,))
+    probes = Probes()
+    engine, _ = await started(spec=EngineSpec(slots=4, share_cap=1.0), observers=(probes,))
     people = [Person(engine, name, "a red desert") for name in sessions]
     for person in people:
         assert isinstance(await person.open(seed=ord(person.session)), api.Opened)
     await until(lambda: all(len(person.done) >= 6 for person in people))
     await engine.close()
-    return taps
+    return probes
 
 
 def test_taps_of_a_session_are_the_same_in_company(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,5 +91,5 @@ def test_taps_of_a_session_are_the_same_in_company(monkeypatch: pytest.MonkeyPat
     )
     mixed = run(tapped("abc")).of("b")
     first = next(n for n, (ours, theirs) in enumerate(zip(mixed, alone, strict=False)) if ours != theirs)
-    assert {tap.kind for tap in mixed[:first]} >= {StepKind.COMMIT}
+    assert {probe.kind for probe in mixed[:first]} >= {StepKind.COMMIT}
     assert mixed[first].kind == StepKind.DENOISE, "a wrong commit shows in the next pass that reads the cache"

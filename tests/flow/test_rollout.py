@@ -45,7 +45,7 @@ def test_where_pictures_are_made_beside_the_device_the_next_chunk_does_not_wait_
         return made, clock.now()
 
     frames, seconds = run(scene(Placement.DEVICE))
-    sooner, fewer = run(scene(Placement.BESIDE))
+    sooner, fewer = run(scene(Placement.AUX))
     assert sooner == frames and len(frames) == 20
     assert seconds == pytest.approx(0.61)  # the prompt, then 20 times a step, a commit and a decode
     assert fewer == pytest.approx(0.42)
@@ -60,7 +60,7 @@ def test_a_rollout_whose_pictures_fail_says_so_and_leaves_nothing_behind() -> No
                 raise FloatingPointError("not finite")
 
         device.fail = fails
-        rollout = Rollout(toy(decode=Placement.BESIDE), device, clock, seed=7, steps=1)
+        rollout = Rollout(toy(decode=Placement.AUX), device, clock, seed=7, steps=1)
         made = 0
         with pytest.raises(FloatingPointError):
             async for _ in rollout.frames("a red desert", [(0.0, 0.0, 0.0, 0.0)] * 20):

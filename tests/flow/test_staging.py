@@ -16,7 +16,7 @@ from worldroom.models.contract.recipe import Precision
 from worldroom.tests.fake_engine import FakeDevice, toy
 from worldroom.tests.virtual_time import run
 
-KEY = StepKey("toy", StepKind.PROMPT_ENCODE, (), Precision.INT)
+KEY = StepKey("toy", "", StepKind.PROMPT_ENCODE, (), Precision.INT)
 STEP = 0.010
 
 

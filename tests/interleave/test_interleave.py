@@ -34,7 +34,7 @@ def interleave(sessions: int, seed: int) -> list[Wanderer]:
 def interleave_ahead(sessions: int, seed: int) -> list[Wanderer]:
     """Chunks take longer than they last, pictures are made beside: worlds go on before they have them."""
     per_chunk = 1 + seed % 2
-    card = toy(60, per_chunk, Placement.BESIDE)
+    card = toy(60, per_chunk, Placement.AUX)
     people: list[Wanderer] = run(together(card, seed, sessions, CHUNKS, (1, 2), SLOW_TIMES))
     for person in people:
         check(person, toy(60, per_chunk))

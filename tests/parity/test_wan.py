@@ -7,7 +7,7 @@ import pytest
 import torch
 from worldroom.models.parity.ladder import Pair, ParityCheck, ParityLevel, judge
 from worldroom.models.wan.card import SPECS, wan_card
-from worldroom.models.wan.parity.checks import trials
+from worldroom.models.wan.parity.checks import checks
 from worldroom.models.wan.parity.rollout import clip, context_rollout, rollout, twin
 from worldroom.models.wan.rows import Policy
 from worldroom.models.wan.spec import Positions, WanSpec
@@ -29,8 +29,8 @@ def passes(pairs: Iterator[Pair], tolerance: float) -> None:
 @pytest.mark.parametrize("number", range(4))
 def test_components_equal_the_reference(number: int) -> None:
     spec = SPECS["wan-tiny-random"]
-    trial = [t for t in trials(spec, wan_card(spec)) if t.rung is ParityLevel.C0][number]
-    verdict = judge(spec.name, trial)
+    check = [t for t in checks(spec, wan_card(spec)) if t.level is ParityLevel.C0][number]
+    verdict = judge(spec.name, check)
     if verdict.figure is None:
         pytest.skip(verdict.why)
     assert verdict.ok, verdict

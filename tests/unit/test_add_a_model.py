@@ -1,4 +1,4 @@
-"""The tutorial's family runs as it is printed: its rungs hold, and the engine's own rules about cards hold for it."""
+"""The tutorial's family runs as it is printed: its checks hold, and the engine's own rules about cards hold for it."""
 
 import re
 import sys
@@ -28,8 +28,8 @@ def test_it_is_about_a_hundred_lines(ripple: ModuleType) -> None:
 
 
 def test_its_rungs_hold(ripple: ModuleType) -> None:
-    verdicts = [judge("ripple", trial) for trial in ripple.FAMILY.trials(ripple.CARD)]
-    assert [(verdict.rung, verdict.ok) for verdict in verdicts] == [("C1", True), ("interleave", True)], verdicts
+    verdicts = [judge("ripple", check) for check in ripple.FAMILY.checks(ripple.CARD)]
+    assert [(verdict.level, verdict.ok) for verdict in verdicts] == [("C1", True), ("interleave", True)], verdicts
 
 
 def test_its_card_is_sound_and_its_runtime_prices_every_step(ripple: ModuleType) -> None:

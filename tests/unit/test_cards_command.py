@@ -13,7 +13,7 @@ from worldroom.models.drive.camera import VIEW
 from worldroom.models.drive.card import WEIGHTS
 from worldroom.models.drive.footprint import account as drive_account
 from worldroom.models.matrix_game.card import matrix_game_card, tiny
-from worldroom.models.matrix_game.load import drawn, load
+from worldroom.models.matrix_game.load import load, random_networks
 from worldroom.models.matrix_game.weights import manifest
 from worldroom.tests.exported import export_component
 
@@ -26,7 +26,7 @@ def run(*words: str) -> tuple[int, str]:
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny Matrix-Game as its authors would publish it."""
-    root, made, networks = tmp_path_factory.mktemp("checkpoint"), manifest(tiny()), drawn(tiny())
+    root, made, networks = tmp_path_factory.mktemp("checkpoint"), manifest(tiny()), random_networks(tiny())
     for name, module in (("transformer", networks.transformer), ("vae", networks.vae)):
         component = made.component(name)
         export_component(component, component.layouts[0], module.state_dict(), root)
@@ -69,7 +69,7 @@ def test_what_was_exported_plays_as_what_was_drawn(checkpoint: Path) -> None:
     card = matrix_game_card(tiny())
     loaded = load(tiny(), card, card.recipe.default, checkpoint)
     assert len(loaded.weights) == 64
-    again, first = drawn(tiny()), loaded.runtime._networks  # type: ignore[attr-defined]
+    again, first = random_networks(tiny()), loaded.runtime._networks  # type: ignore[attr-defined]
     for key, value in again.transformer.state_dict().items():
         assert torch.equal(first.transformer.state_dict()[key], value)
 

@@ -5,7 +5,7 @@ from worldroom.engine.scheduling.costs import Costs, Estimate, StepKey, UnknownP
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
 
-DENOISE = StepKey("drive", StepKind.DENOISE, (8,), Precision.FP32)
+DENOISE = StepKey("drive", "chunk_rollout", StepKind.DENOISE, (8,), Precision.FP32)
 
 
 def test_one_stall_in_thirty_two_does_not_move_the_conservative_figure() -> None:
@@ -38,8 +38,8 @@ def test_an_unmeasured_batch_is_priced_row_by_row_from_the_nearest_smaller_one()
 def test_a_new_shape_costs_what_the_dearest_known_one_does() -> None:
     costs = Costs()
     costs.observe(DENOISE, 1, 0.010)
-    costs.observe(StepKey("drive", StepKind.DENOISE, (64,), Precision.FP32), 1, 0.050)
-    assert costs.price(StepKey("drive", StepKind.DENOISE, (32,), Precision.FP32), 1) == 0.050
+    costs.observe(StepKey("drive", "chunk_rollout", StepKind.DENOISE, (64,), Precision.FP32), 1, 0.050)
+    assert costs.price(StepKey("drive", "chunk_rollout", StepKind.DENOISE, (32,), Precision.FP32), 1) == 0.050
 
 
 def test_a_kind_that_was_never_measured_has_no_price() -> None:
@@ -48,7 +48,7 @@ def test_a_kind_that_was_never_measured_has_no_price() -> None:
 
 
 def test_forgetting_one_card_leaves_the_others() -> None:
-    costs, other = Costs(), StepKey("toy", StepKind.DENOISE, (8,), Precision.INT)
+    costs, other = Costs(), StepKey("toy", "chunk_rollout", StepKind.DENOISE, (8,), Precision.INT)
     costs.observe(DENOISE, 1, 0.010)
     costs.observe(other, 1, 0.001)
     costs.forget("drive")

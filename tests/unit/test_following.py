@@ -7,8 +7,8 @@ from worldroom.engine.scheduling.ticket import Rules, Ticket
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
 
-DENOISE = StepKey("drive", StepKind.DENOISE, (8,), Precision.FP32)
-DECODE = StepKey("drive", StepKind.DECODE, (8,), Precision.FP32)
+DENOISE = StepKey("drive", "chunk_rollout", StepKind.DENOISE, (8,), Precision.FP32)
+DECODE = StepKey("drive", "chunk_rollout", StepKind.DECODE, (8,), Precision.FP32)
 RULES = Rules(max_rows=4, ageing=2.0, seed=7)
 
 

@@ -1,4 +1,4 @@
-"""The ladder judges: the figure, the first tap that is off, and what a leak between rows looks like."""
+"""The ladder judges: the figure, the first probe that is off, and what a leak between rows looks like."""
 
 import json
 import subprocess
@@ -11,8 +11,8 @@ import pytest
 from worldroom.models import catalog
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.models.contract.loop import StepKind
-from worldroom.models.parity.interleave import interleave_trial
+from worldroom.models.contract.loop import CHUNK_ROLLOUT, StepKind
+from worldroom.models.parity.interleave import interleave_check
 from worldroom.models.parity.ladder import (
     Pair,
     ParityCheck,
@@ -29,7 +29,7 @@ from worldroom.models.toy.runtime import ToyRuntime
 SPEC = ToySpec(sleeps=False)
 
 
-def trial(*values: tuple[float, float], tolerance: float = 0.1) -> ParityCheck:
+def check(*values: tuple[float, float], tolerance: float = 0.1) -> ParityCheck:
     def run() -> Iterator[Pair]:
         for step, (ours, reference) in enumerate(values):
             yield Pair(step, "block 3", "attention", np.array([0.0, ours]), np.array([0.0, reference]))
@@ -38,14 +38,14 @@ def trial(*values: tuple[float, float], tolerance: float = 0.1) -> ParityCheck:
 
 
 def test_the_figure_is_the_largest_error_and_the_first_tap_beyond_the_tolerance_is_named() -> None:
-    verdict = judge("net", trial((1.0, 1.05), (1.0, 1.5), (1.0, 3.0)))
-    assert (verdict.figure, verdict.taps, verdict.ok) == (2.0, 3, False)
-    assert verdict.diverged == ParityDiverged(step=1, block="block 3", tap="attention", error=0.5)
-    assert judge("net", trial((1.0, 1.05))).ok
+    verdict = judge("net", check((1.0, 1.05), (1.0, 1.5), (1.0, 3.0)))
+    assert (verdict.figure, verdict.probes, verdict.ok) == (2.0, 3, False)
+    assert verdict.diverged == ParityDiverged(step=1, block="block 3", probe="attention", error=0.5)
+    assert judge("net", check((1.0, 1.05))).ok
 
 
 def test_nothing_compared_is_no_success_and_a_missing_library_is_no_failure() -> None:
-    assert judge("net", trial()).why == "nothing was compared" and not judge("net", trial()).ok
+    assert judge("net", check()).why == "nothing was compared" and not judge("net", check()).ok
 
     def run() -> Iterator[Pair]:
         raise ParityMissing("diffusers is not installed")
@@ -89,11 +89,13 @@ class ForgetfulRuntime(ToyRuntime):
 @pytest.mark.parametrize("runtime", [LeakyRuntime, ForgetfulRuntime])
 def test_the_interleave_gate_sees_rows_that_see_each_other(runtime: type[ToyRuntime]) -> None:
     def load() -> LoadedCard:
-        return LoadedCard(toy_card(SPEC), RECIPE.default, "none", ToyLoop(SPEC), runtime(SPEC, lambda seconds: None))
+        return LoadedCard(
+            toy_card(SPEC), RECIPE.default, "none", {CHUNK_ROLLOUT: ToyLoop(SPEC)}, runtime(SPEC, lambda seconds: None)
+        )
 
-    verdict = judge("toy", interleave_trial(toy_card(SPEC), load))
+    verdict = judge("toy", interleave_check(toy_card(SPEC), load))
     assert not verdict.ok and verdict.diverged is not None
-    assert verdict.diverged.block.startswith("order 0, session") and verdict.diverged.tap in ("frames", "digest")
+    assert verdict.diverged.block.startswith("order 0, session") and verdict.diverged.probe in ("frames", "digest")
 
 
 def test_the_command_prints_every_rung_and_knows_its_cards(tmp_path: Path) -> None:
@@ -101,11 +103,11 @@ def test_the_command_prints_every_rung_and_knows_its_cards(tmp_path: Path) -> No
     done = subprocess.run([command, "parity", "toy", "--json"], capture_output=True, text=True, timeout=120)
     report = json.loads(done.stdout)
     assert done.returncode == 0 and report["ok"]
-    assert [verdict["rung"] for verdict in report["verdicts"]] == ["C1", "interleave"]
+    assert [verdict["level"] for verdict in report["verdicts"]] == ["C1", "interleave"]
     done = subprocess.run([command, "parity", "tyo"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and "did you mean 'toy'?" in done.stderr
 
 
 def test_every_card_that_runs_here_has_a_ladder_with_a_rollout() -> None:
-    local = ["toy", "drive", *catalog.drawn()]
-    assert [name for name in local if ParityLevel.C1 not in {trial.rung for trial in catalog.trials(name)}] == []
+    local = ["toy", "drive", *catalog.random_weights()]
+    assert [name for name in local if ParityLevel.C1 not in {check.level for check in catalog.checks(name)}] == []

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from worldroom.models.contract.recipe import Precision, RecipeMismatch, RecipeSpec, RuntimeChoice
+from worldroom.models.contract.recipe import Consistency, Method, Precision, RecipeMismatch, RecipeSpec, RuntimeChoice
 
 RECIPE = RecipeSpec(
     name="drive-1",
@@ -14,6 +14,7 @@ RECIPE = RecipeSpec(
     parents=("drive-base-1",),
     data="simulator",
     command="worldroom train drive",
+    method=Method.DISTILLED,
 )
 
 
@@ -57,3 +58,39 @@ def test_a_mode_is_written_into_journals_and_read_back() -> None:
     assert usual.in_mode("invariant") == replace(usual, invariant=True)
     with pytest.raises(ValueError, match="unknown mode 'faster': there are inexact, compiled, invariant"):
         usual.in_mode("faster")
+
+
+def test_weights_are_run_by_the_loop_they_were_made_for() -> None:
+    RECIPE.check_loop("chunk_rollout")
+    says = "recipe 'drive-1' does not allow loop 'diffusion_denoise': it allows chunk_rollout"
+    with pytest.raises(RecipeMismatch, match=says):
+        RECIPE.check_loop("diffusion_denoise")
+
+
+def test_distilled_weights_know_one_sampler() -> None:
+    assert replace(RECIPE, method=Method.FLOW, samplers=("euler",)).samplers == ("euler",)
+    with pytest.raises(RecipeMismatch, match="does not allow samplers of distilled weights 'euler': it allows flow-x0"):
+        replace(RECIPE, samplers=("euler",))
+
+
+@pytest.mark.parametrize(
+    ("choice", "asked"),
+    [
+        (RuntimeChoice("flow-x0", 2, Precision.BF16, exact=False), "inexact"),
+        (RuntimeChoice("flow-x0", 2, Precision.BF16, compiled=True), "compiled"),
+        (RuntimeChoice("flow-x0", 2, Precision.FP8), "fp8"),
+    ],
+)
+def test_weights_that_need_every_bit_refuse_faster_and_narrower_modes(choice: RuntimeChoice, asked: str) -> None:
+    precisions = (Precision.FP32, Precision.BF16, Precision.FP8)
+    tolerant = replace(RECIPE, inexact=0.1, compiled=0.1, precisions=precisions, narrow=((Precision.FP8, 0.1),))
+    tolerant.check(choice)
+    exact = replace(tolerant, consistency_required=Consistency.EXACT)
+    exact.check(RuntimeChoice("flow-x0", 2, Precision.BF16, invariant=False))
+    with pytest.raises(RecipeMismatch, match=f"does not allow consistency '{asked}': it allows exact"):
+        exact.check(choice)
+
+
+def test_a_recipe_whose_default_it_does_not_allow_cannot_be_written() -> None:
+    with pytest.raises(RecipeMismatch, match="does not allow steps '5'"):
+        replace(RECIPE, default=RuntimeChoice("flow-x0", 5, Precision.BF16))

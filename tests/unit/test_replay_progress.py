@@ -1,12 +1,16 @@
 """How far a replay is: counted in chunks, said on a terminal alone."""
 
+import asyncio
+from collections.abc import AsyncIterator
+
 import pytest
 from worldroom.cli.output import progress
 from worldroom.cli.replaying import chunks_until
 from worldroom.engine import api
 from worldroom.models.contract.conditions import Conditions
+from worldroom.models.contract.version import UnknownContract
 from worldroom.sessions.journal import events
-from worldroom.sessions.journal.replay import CommittedChunk, EpochScript, Script
+from worldroom.sessions.journal.replay import CommittedChunk, EpochScript, Script, read
 
 
 def epoch(number: int, chunks: int) -> EpochScript:
@@ -39,3 +43,16 @@ def test_on_a_terminal_it_is_a_line_on_stderr(
         bar.refresh()
     out, err = capsys.readouterr()
     assert out == "" and "replaying" in err and "1/3" in err
+
+
+async def _events(*events_in_order: events.JournalEvent) -> AsyncIterator[events.JournalEvent]:
+    for event in events_in_order:
+        yield event
+
+
+def test_a_journal_of_another_contract_is_refused() -> None:
+    opened = events.SessionOpened("lobby", "toy", "1", "w0", 2, "int", 7, 0, contract=9)
+    with pytest.raises(UnknownContract, match="this journal has contract version 9, this program reads 1 to 2"):
+        asyncio.run(read(_events(opened)))
+    old = events.SessionOpened("lobby", "toy", "1", "w0", 2, "int", 7, 0)
+    assert asyncio.run(read(_events(old))).opened.contract == 1

@@ -9,8 +9,8 @@ from worldroom.engine.scheduling.urgency import draw
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
 
-DENOISE = StepKey("drive", StepKind.DENOISE, (8,), Precision.FP32)
-DECODE = StepKey("drive", StepKind.DECODE, (8,), Precision.FP32)
+DENOISE = StepKey("drive", "chunk_rollout", StepKind.DENOISE, (8,), Precision.FP32)
+DECODE = StepKey("drive", "chunk_rollout", StepKind.DECODE, (8,), Precision.FP32)
 RULES = Rules(max_rows=4, ageing=2.0, seed=7)
 NEVER = math.inf
 
@@ -65,8 +65,8 @@ def test_a_batch_counts_what_every_member_still_has_to_do() -> None:
 
 
 def test_other_kinds_shapes_and_cards_stay_out_of_the_batch() -> None:
-    wide = StepKey("drive", StepKind.DENOISE, (16,), Precision.FP32)
-    other = StepKey("toy", StepKind.DENOISE, (8,), Precision.FP32)
+    wide = StepKey("drive", "chunk_rollout", StepKind.DENOISE, (16,), Precision.FP32)
+    other = StepKey("toy", "chunk_rollout", StepKind.DENOISE, (8,), Precision.FP32)
     costs = prices()
     costs.observe(wide, 1, 0.01)
     costs.observe(other, 1, 0.01)

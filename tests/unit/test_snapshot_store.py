@@ -62,8 +62,8 @@ def test_an_entry_of_the_wrong_size_is_refused() -> None:
 def test_what_a_card_keeps_beside_its_entries_travels_with_them() -> None:
     loaded = catalog.load("waypoint-tiny-random")
     loaded.runtime.allocate(2)
-    assert loaded.slab is not None and loaded.beside is not None
-    sizes = len(loaded.slab.read_entry(0, 0)), len(loaded.beside.read_beside(0))
+    assert loaded.slab is not None and loaded.extra is not None
+    sizes = len(loaded.slab.read_entry(0, 0)), len(loaded.extra.read_extra(0))
     data = (b"\1" * sizes[0], b"\2" * sizes[0], b"\3" * sizes[1])
     assert transfer(loaded, WriteEntries(1, data)) == ()
     assert transfer(loaded, ReadEntries(1, (0, 1))) == data

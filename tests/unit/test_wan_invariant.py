@@ -14,7 +14,7 @@ from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.card import Parity
 from worldroom.models.contract.fingerprint import fingerprint_of
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.models.contract.loop import StepKind
+from worldroom.models.contract.loop import CHUNK_ROLLOUT, StepKind
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared.fp8 import Fp8Linear, narrow
@@ -42,7 +42,7 @@ def people_on(precision: Precision) -> tuple[WanRuntime, list[ParitySession]]:
         narrow(networks.transformer.blocks)
     runtime = WanRuntime(spec, networks, dtype, Sharing.INVARIANT, precision.narrow_kv)
     runtime.allocate(PEOPLE)
-    made = LoadedCard(card, card.recipe.default, "drawn", WanLoop(spec, card.recipe), runtime)
+    made = LoadedCard(card, card.recipe.default, "random", {CHUNK_ROLLOUT: WanLoop(spec, card.recipe)}, runtime)
     inputs = [ChunkInput((), (0.0, 0.0), "a fox in snow")] * 4
     worlds = [ParitySession(made, slot, slot, inputs, runtime.encode_prompt) for slot in range(PEOPLE)]
     for number, session in enumerate(worlds):

@@ -10,7 +10,7 @@ from worldroom.models import catalog
 from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.models.contract.loop import Ask, Commit, Done, StepKind
+from worldroom.models.contract.loop import CHUNK_ROLLOUT, Ask, Commit, Done, StepKind
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared import serial
@@ -213,7 +213,7 @@ def test_bf16_stays_near_fp32() -> None:
         card = wan_card(spec)
         runtime = WanRuntime(spec, random_weights.networks(spec, dtype), dtype, Sharing.ALONE)
         runtime.allocate(1)
-        made = LoadedCard(card, card.recipe.default, "drawn", WanLoop(spec, card.recipe), runtime)
+        made = LoadedCard(card, card.recipe.default, "random", {CHUNK_ROLLOUT: WanLoop(spec, card.recipe)}, runtime)
         session = world(made, [FOX])
         next(iter(session.run()))
         clean.append(session.state.x_CFHW)

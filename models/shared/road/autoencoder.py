@@ -57,9 +57,9 @@ def _convolved(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 @lru_cache(maxsize=64)
 def _together(shape: tuple[int, int, int, int], size: tuple[int, int], threads: int) -> bool:
     """Whether pictures of this size may share a call; `threads` because the answer depends on them."""
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(TOGETHER, shape[1], *size, generator=dice).contiguous(memory_format=torch.channels_last)
-    weight, bias = torch.randn(shape, generator=dice), torch.randn(shape[0], generator=dice)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(TOGETHER, shape[1], *size, generator=rng).contiguous(memory_format=torch.channels_last)
+    weight, bias = torch.randn(shape, generator=rng), torch.randn(shape[0], generator=rng)
     return alike(lambda part: _convolved(part, weight, bias), x, 1)
 
 

@@ -143,10 +143,10 @@ class ClipLoop:
             raise ValueError(f"clip {state.chunk} is not done: step {state.step}, {len(state.frames)} parts decoded")
         return Outcome(np.concatenate(state.frames), ClipCarry(state.clips + 1), "-".join(state.digests))
 
-    def onward(self, state: ClipState) -> ClipCarry:
+    def early_carry(self, state: ClipState) -> ClipCarry:
         return ClipCarry(state.clips + 1)
 
-    def meet(self, state: ClipState, carry: ClipCarry) -> ClipState:
+    def rebase(self, state: ClipState, carry: ClipCarry) -> ClipState:
         return state  # clips know nothing of each other
 
     def _denoise(self, state: ClipState) -> DenoiseRow:

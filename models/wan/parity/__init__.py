@@ -1,1 +1,1 @@
-"""What holds Wan to its word: the straight-line golden, rollouts against it, narrow and compiled forms, the rungs."""
+"""What holds Wan to its word: the straight-line golden, rollouts against it, narrow and compiled forms, the checks."""

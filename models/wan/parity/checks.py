@@ -1,4 +1,4 @@
-"""The rungs a Wan card owes, on a twin of it: the same plan with tiny sizes and drawn weights.
+"""The checks a Wan card owes, on a twin of it: the same plan with tiny sizes and random weights.
 
 C0           transformer, autoencoder and tiny decoder against diffusers or an independent golden
 C1           rollouts of at least three windows against whole-sequence masked forwards; prompt cut, blend, recache
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...contract.card import ModelCard
-from ...parity.interleave import interleave_trial
+from ...parity.interleave import interleave_check
 from ...parity.ladder import Pair, ParityCheck, ParityLevel
 from ...shared.random_weights import draw
 from ...shared.video.rope import rotation
@@ -29,15 +29,15 @@ from ..spec import Clip, Positions, Rollout, WanSpec
 from ..tiny_decoder import TinyDecoder
 from ..transformer import NoPast
 from . import golden
-from .precision import compiled_trial, precision_trials
+from .precision import compiled_check, precision_checks
 from .rollout import SEED, SMALL, clip, context_rollout, loaded, reference, replaced, rollout, twin, unipc_clip
 
 ROUNDING = 2e-4  # float32 against float64, many steps deep; values are of order 1
 
 
-def trials(spec: WanSpec, card: ModelCard) -> tuple[ParityCheck, ...]:
+def checks(spec: WanSpec, card: ModelCard) -> tuple[ParityCheck, ...]:
     small = twin(spec)
-    rungs = [
+    checks = [
         ParityCheck(
             ParityLevel.C0, "transformer against diffusers' WanTransformer3DModel", 5e-5, partial(_once, _transformer)
         ),
@@ -50,21 +50,21 @@ def trials(spec: WanSpec, card: ModelCard) -> tuple[ParityCheck, ...]:
         ),
     ]
     if isinstance(spec.plan, Clip):
-        rungs += [
+        checks += [
             ParityCheck(ParityLevel.C1, f"clip, guidance '{policy}'", ROUNDING, partial(clip, small, policy))
             for policy in Policy
         ]
-        rungs.append(
+        checks.append(
             ParityCheck(ParityLevel.C1, "clip, UniPC against diffusers' scheduler", ROUNDING, lambda: unipc_clip(small))
         )
     elif spec.plan.context:
-        rungs.append(
+        checks.append(
             ParityCheck(ParityLevel.C1, "context rebuilt before each chunk", ROUNDING, lambda: context_rollout(small))
         )
     else:
         chunks = 3 * (spec.plan.window // spec.plan.chunk)
         switches = ["cut", "blend", *(["recache"] if spec.plan.recache_frames else [])]
-        rungs += [
+        checks += [
             ParityCheck(
                 ParityLevel.C1, f"{chunks} chunks, prompt {switch}", ROUNDING,
                 partial(rollout, replaced(small, recache=False), chunks, switch),
@@ -73,7 +73,7 @@ def trials(spec: WanSpec, card: ModelCard) -> tuple[ParityCheck, ...]:
         ]  # fmt: skip
         if spec.plan.sink:
             window = replace(small, plan=replace(small.rollout, recache=False, positions=Positions.WINDOW))
-            rungs.append(
+            checks.append(
                 ParityCheck(
                     ParityLevel.C1,
                     f"{chunks} chunks, positions in the window",
@@ -82,16 +82,16 @@ def trials(spec: WanSpec, card: ModelCard) -> tuple[ParityCheck, ...]:
                 )
             )
     if isinstance(spec.plan, Rollout):
-        rungs += precision_trials(small, card.recipe.narrow)
+        checks += precision_checks(small, card.recipe.narrow)
         if card.recipe.compiled is not None:
-            rungs.append(compiled_trial(small, card.recipe.compiled))
-    return (*rungs, *(_interleaved(small, sharing) for sharing in (Sharing.ALONE, Sharing.INVARIANT)))
+            checks.append(compiled_check(small, card.recipe.compiled))
+    return (*checks, *(_interleaved(small, sharing) for sharing in (Sharing.ALONE, Sharing.INVARIANT)))
 
 
 def _interleaved(spec: WanSpec, sharing: Sharing) -> ParityCheck:
     """The gate for rows that have a pass each, and for rows that share passes and keep their bits."""
-    trial = interleave_trial(wan_card(spec), lambda: loaded(spec, sharing))
-    return replace(trial, subject=f"{trial.subject}, rows {sharing}")
+    check = interleave_check(wan_card(spec), lambda: loaded(spec, sharing))
+    return replace(check, subject=f"{check.subject}, rows {sharing}")
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,4 @@
-"""Precision rungs of the Wan cards: narrow weights, narrow keys and values, and compiled blocks against the plain run.
+"""Precision checks of the Wan cards: narrow weights, narrow keys and values, and compiled blocks against the plain run.
 
 One world is made in float32; every step of it is also run, from the same rows, by a second runtime whose cache it fills
 itself. Velocities of last denoise steps are compared, so errors do not grow from chunk to chunk.
@@ -24,15 +24,15 @@ from .rollout import SEED, TWO_PROMPTS, loaded
 PASSES = (StepKind.DENOISE, StepKind.COMMIT, StepKind.RECACHE)
 
 
-def precision_trials(spec: WanSpec, declared: tuple[tuple[Precision, float], ...]) -> tuple[ParityCheck, ...]:
-    """One rung for each precision the recipe declares."""
+def precision_checks(spec: WanSpec, declared: tuple[tuple[Precision, float], ...]) -> tuple[ParityCheck, ...]:
+    """One check for each precision the recipe declares."""
     return tuple(
         ParityCheck(ParityLevel.PRECISION, f"{precision} against fp32", tolerance, partial(_narrow, spec, precision))
         for precision, tolerance in declared
     )
 
 
-def compiled_trial(spec: WanSpec, tolerance: float) -> ParityCheck:
+def compiled_check(spec: WanSpec, tolerance: float) -> ParityCheck:
     """Slow: a C++ compiler works for every part and shape."""
     return ParityCheck(
         ParityLevel.PRECISION,

@@ -1,7 +1,7 @@
 """C1 of the Wan cards: whole rollouts, step by step on a small twin, against whole-sequence masked forwards.
 
-The twin has the card's plan with tiny sizes and drawn weights. Latents are compared after every chunk, and so is every
-bit of the sink. Each generator yields its taps in order.
+The twin has the card's plan with tiny sizes and random weights. Latents are compared after every chunk, and so is every
+bit of the sink. Each generator yields its probes in order.
 """
 
 import importlib
@@ -58,7 +58,7 @@ def loaded(
     clips = isinstance(spec.plan, Clip)
     loop = ClipLoop(spec, card.recipe, policy, choice.sampler) if clips else WanLoop(spec, card.recipe)
     runtime = WanRuntime(spec, random_weights.networks(spec, torch.float32), torch.float32, sharing)
-    return LoadedCard(card, choice, "drawn", loop, runtime)
+    return LoadedCard(card, choice, "random", {card.main_loop: loop}, runtime)
 
 
 def rollout(spec: WanSpec, chunks: int, switch: str) -> Iterator[Pair]:
