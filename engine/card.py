@@ -129,13 +129,16 @@ class CardRuntime:
             height=frame.shown_height,
             fps=frame.fps,
             frames_per_chunk=frame.per_chunk,
-            controls=tuple(ControlInfo(control.name, control.keys) for control in card.controls),
+            controls=tuple(ControlInfo(control.name, control.keys, control.analog) for control in card.controls),
             suggestions=card.suggestions,
             price_us=round(self.chunk_price(self.default_steps) * 1e6),
             bytes_per_session=self.pool.spec.bytes_per_session,
             absorbed_us=self.absorbed_us,
             opening=self._opening(),
             recache=self.loaded.card.asks(StepKind.RECACHE),
+            about=card.about,
+            pointer=card.pointer,
+            prompt_chars=card.prompt_chars,
         )
 
     def portable(self, bytes_max: int) -> bool:

@@ -4,6 +4,7 @@ Strict: unknown fields, unknown types, numbers out of range, messages over the s
 channel are a `WireError`. Knows no connection; the message types themselves live in `sessions/messages.py`.
 """
 
+import re
 from enum import StrEnum
 
 import msgspec
@@ -201,6 +202,7 @@ _client_decoder: msgspec.json.Decoder[ClientMessage] = msgspec.json.Decoder(Clie
 _server_decoder: msgspec.json.Decoder[ServerMessage] = msgspec.json.Decoder(ServerMessage)
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
 _encoder = msgspec.json.Encoder()
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
 
 
 def decode_client(data: str | bytes, channel: Channel) -> ClientMessage:
@@ -211,7 +213,7 @@ def decode_client(data: str | bytes, channel: Channel) -> ClientMessage:
     except msgspec.ValidationError as error:
         raise WireError("invalid", str(error), _id_of(raw)) from None
     except (msgspec.DecodeError, RecursionError) as error:
-        raise WireError("not_json", str(error)) from None
+        raise WireError("not_json", str(error), _id_of(raw)) from None
     if not isinstance(message, CLIENT_TYPES[channel]):
         name = type(message).__name__.lower()
         raise WireError("wrong_channel", f"'{name}' does not travel on '{channel}'", _id_of(raw))
@@ -262,5 +264,9 @@ def _sized(data: str | bytes) -> bytes:
 def _id_of(raw: bytes) -> int | None:
     try:
         return _envelope_decoder.decode(raw).id
-    except (msgspec.MsgspecError, RecursionError):
+    except msgspec.ValidationError:
         return None
+    except (msgspec.DecodeError, RecursionError):
+        # No JSON as a whole, such as half of a surrogate pair in a text; who waits for an answer still gets it.
+        found = _ID.search(raw)
+        return int(found[1]) if found else None

@@ -24,6 +24,7 @@ class RoomsCounters:
     malformed: int = 0
     problems: int = 0
     prompts: int = 0
+    prompts_refused: int = 0
     resets: int = 0
     feedback: int = 0
     openings: int = 0

@@ -14,7 +14,10 @@ Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Unit = Annotated[float, Meta(ge=-1.0, le=1.0)]
 KeyCode = Annotated[str, Meta(min_length=1, max_length=24, pattern=r"^[A-Za-z0-9]+$")]
 PersonName = Annotated[str, Meta(min_length=1, max_length=32, pattern=r"^[^\x00-\x1f\x7f]+$")]
-PromptText = Annotated[str, Meta(min_length=1, max_length=500)]
+PromptText = Annotated[str, Meta(min_length=1, max_length=2000)]
+ControlLevel = tuple[Annotated[int, Meta(ge=0, lt=64)], Annotated[float, Meta(ge=0.0, le=1.0)]]
+PROTOCOL = 2
+"""Grows when a client of before could misunderstand a message; new fields and new messages alone do not count."""
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid_unknown_fields=True):
@@ -42,7 +45,8 @@ class Input(Message, frozen=True):
 
     `seq` grows by one with every change the client makes. `held`: keys down now. `edges`: the last changes, newest
     last, repeated over several messages against loss. `pointer`: motion summed since the client began, so that a lost
-    message loses no motion.
+    message loses no motion. `levels`: how far sticks and triggers press controls, as (index in `Welcome.controls`,
+    0..1); a control that is not `analog` takes half and more as pressed.
     """
 
     seq: Seq
@@ -50,6 +54,7 @@ class Input(Message, frozen=True):
     edges: Annotated[tuple[KeyEdge, ...], Meta(max_length=16)] = ()
     pointer: tuple[float, float] = (0.0, 0.0)
     sent_ms: float = 0.0
+    levels: Annotated[tuple[ControlLevel, ...], Meta(max_length=16)] = ()
 
 
 class Transition(StrEnum):
@@ -136,8 +141,11 @@ ClientMessage = (
 
 
 class ControlView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`analog`: it may be pressed part of the way."""
+
     name: str
     keys: tuple[str, ...]
+    analog: bool = False
 
 
 class FirstFrameView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,7 +168,8 @@ class WorldState(StrEnum):
 class Welcome(Message, frozen=True):
     """First message on `control`. `resumed` = back in the same world, so `epoch` and `chunk` go on.
 
-    `first_frame` None = worlds begin from words alone. `recache`: prompts may use that transition.
+    `first_frame` None = worlds begin from words alone. `recache`: prompts may use that transition. `pointer`: the
+    world takes motion. `prompt_chars`: code points that a prompt may have. `lease_s`: so long an empty room is held.
     """
 
     room: str
@@ -181,6 +190,10 @@ class Welcome(Message, frozen=True):
     resumed: bool
     first_frame: FirstFrameView | None = None
     recache: bool = False
+    protocol: int = PROTOCOL
+    pointer: bool = False
+    prompt_chars: int = 500
+    lease_s: float = 0.0
 
 
 class Accepted(Message, frozen=True):
@@ -210,10 +223,15 @@ class StateChanged(Message, frozen=True):
 
 
 class PromptChanged(Message, frozen=True):
-    """The world's prompt is now this version (sent to everyone in the room)."""
+    """The world's prompt is now this version (sent to everyone in the room).
+
+    `understood` and `missed`: words of it that the world knows and does not know; both empty where it cannot tell.
+    """
 
     version: int
     text: str
+    understood: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
 
 
 class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

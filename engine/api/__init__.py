@@ -1,6 +1,6 @@
 """The one door of the engine: the only package of it that rtc and sessions see. Imports no tensor library."""
 
-from ...models.contract.conditions import Conditions, PromptShare
+from ...models.contract.conditions import Conditions, PromptMeaning, PromptShare
 from ...models.contract.first_frames import FirstFrames, FirstFramesSize
 from ...models.contract.version import JOURNALS_SINCE, UnknownContract, check_contract
 from .door import (
@@ -61,6 +61,7 @@ __all__ = [
     "Opened",
     "Pause",
     "PromptEncoded",
+    "PromptMeaning",
     "PromptShare",
     "RawPlace",
     "RefusalReason",

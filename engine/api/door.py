@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from ...models.contract.card import Pixels
-from ...models.contract.conditions import Conditions
+from ...models.contract.conditions import Conditions, PromptMeaning
 from ...models.contract.first_frames import FirstFrames, FirstFramesSize
 from ...models.contract.version import CONTRACT_VERSION
 from .info import BatchRan, Capacity, SessionInfo
@@ -106,12 +106,14 @@ Command = Close | EncodePrompt | Begin | Supersede | Pause | Resume | RequestKey
 class ControlInfo(Message, frozen=True):
     name: str
     keys: tuple[str, ...]
+    analog: bool = False
 
 
 class CardInfo(Message, frozen=True):
     """A card as the edge may know it. width and height are what viewers see (already scaled).
     `opening`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers.
     `absorbed_us`: a chunk is late when it is later than this, because then the playout clock moves.
+    `about`: one sentence for people. `pointer`: it takes motion. `prompt_chars`: code points that a prompt may have.
     """
 
     name: str
@@ -128,6 +130,9 @@ class CardInfo(Message, frozen=True):
     absorbed_us: int
     opening: FirstFramesSize | None = None
     recache: bool = False
+    about: str = ""
+    pointer: bool = False
+    prompt_chars: int = 500
 
 
 class Opened(Message, frozen=True):
@@ -186,9 +191,12 @@ class Refused(Message, frozen=True):
 
 
 class PromptEncoded(Message, frozen=True):
+    """`meaning`: which words of the prompt count, where the card can tell."""
+
     session: str
     version: int
     key: str
+    meaning: PromptMeaning | None = None
 
 
 class ChunkDue(Message, frozen=True):

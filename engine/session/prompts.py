@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from ...models.contract.conditions import BadPrompt, PromptMeaning
 from .. import api
 from ..caches.pools import PoolFull
 from ..card import CardRuntime
@@ -41,10 +42,13 @@ class Prompts:
 
     def encode(self, command: api.EncodePrompt) -> None:
         key = self._served.prompt_key(command.text)
-        if self._hold_known(key):
-            self._emit(api.PromptEncoded(self._session, command.version, key))
+        meaning = self._meaning(command.text)
+        if meaning is not None and not meaning.understood:
+            self._refuse("not_understood", _nothing(meaning), command.version)
+        elif self._hold_known(key):
+            self._emit(api.PromptEncoded(self._session, command.version, key, meaning))
         elif len(self._waiting) >= WAITING_MAX:
-            self._fault("busy", f"{WAITING_MAX} prompts are waiting already", command.version)
+            self._refuse("busy", f"{WAITING_MAX} prompts are waiting already", command.version)
         else:
             task = asyncio.get_running_loop().create_task(self._compute(command, key))
             self._waiting.add(task)
@@ -79,10 +83,12 @@ class Prompts:
             return
         except PoolFull as problem:
             self._fault("features_full", str(problem), command.version)
+        except BadPrompt as problem:
+            self._refuse("bad_prompt", str(problem), command.version)
         except Exception as problem:
             self._fault("prompt_failed", type(problem).__name__, command.version)
         else:
-            self._emit(api.PromptEncoded(self._session, command.version, key))
+            self._emit(api.PromptEncoded(self._session, command.version, key, self._meaning(command.text)))
 
     async def _encoded(self, key: str, text: str) -> None:
         """Hold the feature of a text. While another session encodes the same one, wait for that."""
@@ -132,6 +138,20 @@ class Prompts:
         while len(self._held) > HELD_MAX:
             self._services.features.release(self._held.popleft())
 
+    def _meaning(self, text: str) -> PromptMeaning | None:
+        meaning = self._served.loaded.meaning
+        return None if meaning is None else meaning(text)
+
     def _fault(self, code: str, detail: str, version: int) -> None:
         self._served.counters.faults += 1
+        self._refuse(code, detail, version)
+
+    def _refuse(self, code: str, detail: str, version: int) -> None:
+        """The prompt never takes effect, through no failure of the engine's."""
         self._emit(api.Fault(self._session, code, detail, fatal=False, prompt_version=version))
+
+
+def _nothing(meaning: PromptMeaning) -> str:
+    """Why a prompt changes nothing, for who wrote it."""
+    words = ", ".join(meaning.missed[:8])
+    return f"this world knows none of these words: {words}" if words else "none of these words changes this world"

@@ -97,10 +97,14 @@ class FrameSpec:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One control: its name in receipts and the KeyboardEvent.code values that press it."""
+    """One control: its name in receipts and the KeyboardEvent.code values that press it.
+
+    `analog`: the world knows what half of it is; else conditions hold 0 or 1.
+    """
 
     name: str
     keys: tuple[str, ...]
+    analog: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,8 @@ class ModelCard:
     """See the module docstring. `suggestions` are prompts the page offers; the first one starts a world.
 
     `loops`: the first one is the main loop, which makes frames. `random_weights`: a family's tiny card. Its weights are
-    drawn from a seed: it runs anywhere and shows noise. Raises `CardFault` with the field that cannot be right.
+    drawn from a seed: it runs anywhere and shows noise. `about`: one sentence for people. `pointer`: conditions may
+    hold motion. `prompt_chars`: code points of a prompt. Raises `CardFault` with the field that cannot be right.
     """
 
     name: str
@@ -142,6 +147,9 @@ class ModelCard:
     suggestions: tuple[str, ...]
     program: Program = REALTIME
     random_weights: bool = False
+    about: str = ""
+    pointer: bool = False
+    prompt_chars: int = 500
 
     def __post_init__(self) -> None:
         check_card(self)

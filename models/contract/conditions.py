@@ -11,6 +11,13 @@ class BadPrompt(ValueError):
     """A text that this card makes no world of; the message says why, for the person who wrote it."""
 
 
+class PromptMeaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which words of a prompt a world knows, and which it does not; filler is in neither."""
+
+    understood: tuple[str, ...]
+    missed: tuple[str, ...]
+
+
 class PromptShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One prompt's share of the mix: `key` as `PromptEncoded` gave it; the weights of a mix sum to 1."""
 

@@ -1,12 +1,13 @@
 """A card made ready on a device: what `models/catalog.py` hands to the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import msgspec
 
 from .card import ModelCard
+from .conditions import PromptMeaning
 from .faults import CardFault
 from .loop import ChunkLoop, PromptLoop, Runtime
 from .recipe import RuntimeChoice
@@ -55,7 +56,8 @@ class LoadedCard:
     `loops`: those the card names, by name. Row, result, state and carry types are the family's own; the engine only
     passes them on. `carry` and `slab` (and `extra`, where a runtime keeps more) make its worlds portable: without them
     a session can only be remade from its beginning. `state`: of its main loop; with it a chunk under way can be written
-    down after each step. `prompt_carry`: of its prompt loop. Raises `CardFault` when the loops are not the card's.
+    down after each step. `prompt_carry`: of its prompt loop. `meaning`: which words of a prompt count, where the family
+    can tell. Raises `CardFault` when the loops are not the card's.
     """
 
     card: ModelCard
@@ -68,6 +70,7 @@ class LoadedCard:
     extra: SessionExtra | None = None
     state: type[msgspec.Struct] | None = None
     prompt_carry: type[msgspec.Struct] | None = None
+    meaning: Callable[[str], PromptMeaning] | None = None
 
     def __post_init__(self) -> None:
         check_loops(self.card, self.loops)

@@ -14,6 +14,7 @@ from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCa
 from ..contract.loop import StepKind
 from ..contract.placement import Placement, realtime
 from ..contract.recipe import Method, Precision, RecipeSpec, RuntimeChoice
+from ..shared.road.look import PROMPT_CHARS
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 
 TOKENS = PICTURE_TOKENS + MEMORY_TOKENS
@@ -44,6 +45,8 @@ def drive_card(exact: bool = True) -> ModelCard:
         version="2",
         family="drive",
         title="Drive: a painted road",
+        about="A road without an end, in any weather, light and land that you can put into words.",
+        prompt_chars=PROMPT_CHARS,
         components=(
             ComponentSpec("transformer", "predicts frames", 2_810_450, "transformer.safetensors", "Apache-2.0"),
             ComponentSpec("autoencoder", "pictures and latents", 755_412, "autoencoder.safetensors", "Apache-2.0"),

@@ -25,5 +25,6 @@ def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     text = load_text(folder / "text.safetensors")
     runtime = DriveRuntime(transformer, autoencoder, text.look)
     files = [folder / component.file for component in card.components]
-    loaded = LoadedCard(card, chosen, digest(files), {CHUNK_ROLLOUT: DriveLoop(openings)}, runtime, DriveCarry, runtime)
+    loops = {CHUNK_ROLLOUT: DriveLoop(openings)}
+    loaded = LoadedCard(card, chosen, digest(files), loops, runtime, DriveCarry, runtime, meaning=text.meaning)
     return loaded if chosen.exact else intercept(loaded, SkipLastPass(SKIP_BELOW))

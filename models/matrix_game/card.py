@@ -126,16 +126,16 @@ _WALK = (
     Control("back", ("KeyS",)),
     Control("left", ("KeyA",)),
     Control("right", ("KeyD",)),
-    Control("look up", ("KeyI", "ArrowUp")),
-    Control("look down", ("KeyK", "ArrowDown")),
-    Control("look left", ("KeyJ", "ArrowLeft")),
-    Control("look right", ("KeyL", "ArrowRight")),
+    Control("look up", ("KeyI", "ArrowUp"), analog=True),
+    Control("look down", ("KeyK", "ArrowDown"), analog=True),
+    Control("look left", ("KeyJ", "ArrowLeft"), analog=True),
+    Control("look right", ("KeyL", "ArrowRight"), analog=True),
 )
 _DRIVE = (
     Control("gas", ("KeyW", "ArrowUp")),
     Control("brake", ("KeyS", "ArrowDown")),
-    Control("left", ("KeyA", "ArrowLeft")),
-    Control("right", ("KeyD", "ArrowRight")),
+    Control("left", ("KeyA", "ArrowLeft"), analog=True),
+    Control("right", ("KeyD", "ArrowRight"), analog=True),
 )
 _RUN = (
     Control("jump", ("KeyW", "ArrowUp")),
@@ -145,6 +145,11 @@ _RUN = (
     Control("left", ("KeyA", "ArrowLeft")),
     Control("right", ("KeyD", "ArrowRight")),
 )
+ABOUT = {
+    Mode.UNIVERSAL: "Walk and look around in a world that begins from a picture of yours.",
+    Mode.GTA: "Drive through a city that goes on as far as you do.",
+    Mode.TEMPLE_RUN: "Run, jump, slide and turn on a path that is made as you run.",
+}
 CONTROLS = {Mode.UNIVERSAL: _WALK, Mode.GTA: _DRIVE, Mode.TEMPLE_RUN: _RUN}
 
 
@@ -167,6 +172,8 @@ def matrix_game_card(spec: MatrixGameSpec) -> ModelCard:
         parity=Parity(exact=True, tolerance=0.0),
         frame=FrameSpec(spec.columns * 8, spec.rows * 8, spec.scale, spec.fps, frames, opening=frames - 3),
         controls=CONTROLS[spec.mode],
+        pointer=spec.mode is not Mode.TEMPLE_RUN,
+        about=ABOUT[spec.mode],
         cache=CacheSpec(
             ring=RING,
             bytes_per_entry=footprint.entry_elements(spec) * width,

@@ -97,6 +97,7 @@ def wan_card(spec: WanSpec) -> ModelCard:
         parity=Parity(exact=spec.random, tolerance=0.0 if spec.random else 0.02),
         frame=frame_of(spec),
         controls=(),
+        about="A film without an end: what you write is what happens next.",
         cache=cache_of(spec, Precision.FP32 if spec.random else Precision.BF16),
         suggestions=_SUGGESTIONS,
         program=realtime(loop=_loop(spec).name),

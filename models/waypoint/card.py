@@ -141,6 +141,8 @@ def waypoint_card(spec: WaypointSpec) -> ModelCard:
         parity=Parity(exact=True, tolerance=0.0),
         frame=FrameSpec(spec.columns * spec.patch, spec.rows * spec.patch, spec.scale, spec.fps, per_chunk=1),
         controls=tuple(control for control, _ in KEYS),
+        pointer=True,
+        about="Walk through a world of first-person play, with all its keys and the mouse.",
         cache=CacheSpec(ring=spec.local + 1, bytes_per_entry=near, carry_bytes=far),
         suggestions=("a first person view of a forest path", "a neon street in the rain"),
         random_weights=spec.random,

@@ -38,6 +38,7 @@ class InputReceived(Event, frozen=True, omit_defaults=True):
     held: tuple[str, ...] = ()
     edges: tuple[KeyEdge, ...] = ()
     pointer: tuple[float, float] = (0.0, 0.0)
+    levels: tuple[tuple[int, float], ...] = ()
 
 
 class ChunkBegun(Event, frozen=True):

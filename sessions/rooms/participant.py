@@ -175,6 +175,7 @@ class Participant:
                         held=message.held,
                         edges=message.edges,
                         pointer=message.pointer,
+                        levels=message.levels,
                     )
                 )
         elif news and self._input_problems.allows(now):

@@ -22,7 +22,6 @@ from ..messages import (
     Participants,
     PassWheel,
     Problem,
-    PromptChanged,
     RefuseWheel,
     Role,
     ServerMessage,
@@ -269,7 +268,7 @@ class Room:
                 width=card.width,
                 height=card.height,
                 fps=card.fps,
-                controls=tuple(ControlView(name=control.name, keys=control.keys) for control in card.controls),
+                controls=tuple(ControlView(control.name, control.keys, control.analog) for control in card.controls),
                 suggestions=card.suggestions,
                 prompt=prompt.text if prompt is not None else "",
                 state=session.state,
@@ -278,10 +277,13 @@ class Room:
                 resumed=resumed,
                 first_frame=None if card.opening is None else FirstFrameView(card.opening.width, card.opening.height),
                 recache=card.recache,
+                pointer=card.pointer,
+                prompt_chars=card.prompt_chars,
+                lease_s=self.spec.lease_s,
             )
         )
         if prompt is not None:
-            member.send(PromptChanged(version=prompt.number, text=prompt.text))
+            member.send(prompt.changed())
         self._tell_participants()
 
     def _tell_participants(self) -> None:

@@ -17,12 +17,18 @@ from ...engine.api import ControlInfo
 from ..messages import Input
 
 SEEN_EDGES = 256
+PRESSED = 0.5
 KEPT_RECEIPTS = 256
 
 
 def keymap(controls: Sequence[ControlInfo]) -> Mapping[str, int]:
     """KeyboardEvent.code -> index of the control that it presses."""
     return {key: index for index, control in enumerate(controls) for key in control.keys}
+
+
+def partly(controls: Sequence[ControlInfo]) -> frozenset[int]:
+    """Indices of the controls that may be pressed part of the way."""
+    return frozenset(index for index, control in enumerate(controls) if control.analog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +50,11 @@ def released(controls: int) -> Sample:
 class Inbox:
     """The input of one connection, sampled chunk by chunk."""
 
-    def __init__(self, keys: Mapping[str, int], controls: int) -> None:
+    def __init__(self, keys: Mapping[str, int], controls: int, analog: frozenset[int] = frozenset()) -> None:
         self._keys = keys
         self._controls = controls
+        self._analog = analog
+        self._levels: dict[int, float] = {}
         self._seq = 0
         self._held: frozenset[int] = frozenset()
         self._tapped: set[int] = set()
@@ -68,6 +76,7 @@ class Inbox:
             news = True
             self._seq = message.seq
             self._held = frozenset(self._keys[key] for key in message.held if key in self._keys)
+            self._levels = dict(message.levels)
             self._pointer = message.pointer
             self._received[message.seq] = at
             if len(self._received) > KEPT_RECEIPTS:
@@ -82,12 +91,17 @@ class Inbox:
         self._tapped.clear()
         self._sampled_pointer = self._pointer
         return Sample(
-            controls=tuple(1.0 if index in pressed else 0.0 for index in range(self._controls)),
+            controls=tuple(1.0 if index in pressed else self._level(index) for index in range(self._controls)),
             pointer=motion,
             seq=self._seq,
             received=self._received.get(self._seq),
             tapped=tapped - self._held,
         )
+
+    def _level(self, control: int) -> float:
+        """How far a stick or trigger presses a control; all or nothing where the card knows no more."""
+        level = self._levels.get(control, 0.0)
+        return level if control in self._analog else float(level >= PRESSED)
 
     def give_back(self, sample: Sample) -> None:
         """The chunk that took `sample` was cancelled: its taps and motion belong to the next one."""

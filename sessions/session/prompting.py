@@ -59,7 +59,7 @@ class Prompting:
 
     def encoded(self, event: api.PromptEncoded) -> tuple[PromptVersion | None, PendingAck | None]:
         """The version that the world turns to (None: a newer one is there already) and who asked for it."""
-        version = self.memory.encoded(event.version, event.key)
+        version = self.memory.encoded(event.version, event.key, event.meaning)
         self._record(events.PromptReady(number=event.version, key=event.key))
         return version, self._steers.pop(event.version, None)
 

@@ -12,21 +12,30 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ...engine.api import PromptShare
-from ..messages import Transition
+from ...engine.api import PromptMeaning, PromptShare
+from ..messages import PromptChanged, Transition
 
 KEPT_VERSIONS = 64
 MOST_SHARES = 4
 
 
-class PromptVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One prompt of a session. `key` None = its embedding is not there yet; `frames` is the length of its blend."""
+class PromptVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One prompt of a session. `key` None = its embedding is not there yet; `frames` is the length of its blend.
+
+    `meaning`: which of its words count, where the card tells.
+    """
 
     number: int
     text: str
     transition: Transition
     frames: int
     key: str | None = None
+    meaning: PromptMeaning | None = None
+
+    def changed(self) -> PromptChanged:
+        """What everybody in the room is told when the world turns to it."""
+        understood, missed = ((), ()) if self.meaning is None else (self.meaning.understood, self.meaning.missed)
+        return PromptChanged(version=self.number, text=self.text, understood=understood, missed=missed)
 
 
 class PromptsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +82,7 @@ class PromptMemory:
         self._waiting[version.number] = version
         return version
 
-    def encoded(self, number: int, key: str) -> PromptVersion | None:
+    def encoded(self, number: int, key: str, meaning: PromptMeaning | None = None) -> PromptVersion | None:
         """The embedding of a version is there: the world turns to it. None when a newer one already did."""
         version = self._waiting.pop(number, None)
         if version is None or number < self.number:
@@ -81,7 +90,7 @@ class PromptMemory:
         self._start = self._weights(self._played)
         self._played = 0
         self._rebuild = self._rebuild or version.transition is Transition.RECACHE
-        version = msgspec.structs.replace(version, key=key)
+        version = msgspec.structs.replace(version, key=key, meaning=meaning)
         self._versions.append(version)
         return version
 

@@ -20,12 +20,15 @@ from ..journal import events
 from ..journal.journal import Journal
 from ..rooms.rate import Rate
 from ..rooms.suspend_store import SessionRecord
-from .inbox import Inbox, keymap
+from .inbox import Inbox, keymap, partly
 from .inflight import InflightInputs, PendingAck, Reply
 from .prompting import Prompting
 from .prompts import PromptMemory
 from .spec import SessionSpec
 from .states import Cause, may, move
+
+PROMPT_REFUSALS = frozenset({"not_understood", "bad_prompt", "busy"})
+"""Why the engine takes a prompt back without having failed."""
 
 
 class Session:
@@ -131,7 +134,7 @@ class Session:
     def new_inbox(self) -> Inbox:
         """An inbox for one connection."""
         card = self._opened()
-        return Inbox(keymap(card.controls), len(card.controls))
+        return Inbox(keymap(card.controls), len(card.controls), partly(card.controls))
 
     def steered_by(self, inbox: Inbox | None) -> None:
         """From the next chunk on this inbox steers; None releases every key."""
@@ -140,6 +143,11 @@ class Session:
         self._inbox = inbox
 
     def prompt(self, message: messages.Prompt, participant: str, reply: Reply) -> None:
+        most, given = self._opened().prompt_chars, len(message.text)
+        if given > most:
+            detail = f"this world takes {most} characters, these are {given}"
+            reply(messages.Problem(code="prompt_too_long", detail=detail, id=message.id))
+            return
         if self.prompting.full:
             reply(messages.Problem(code="busy", detail="too many prompts wait to be encoded", id=message.id))
             return
@@ -263,11 +271,12 @@ class Session:
         if steer is not None:
             self._flights.expect(steer)
         if version is not None:
-            self._audience.tell(messages.PromptChanged(version=version.number, text=version.text))
+            self._audience.tell(version.changed())
         self._begin_when_prompted(self._due)
 
     def _fault(self, event: api.Fault) -> None:
-        self._counters.faults += 1
+        self._counters.faults += event.code not in PROMPT_REFUSALS
+        self._counters.prompts_refused += event.code in PROMPT_REFUSALS
         self.record(events.Faulted(code=event.code, detail=event.detail, fatal=event.fatal))
         steer = self.prompting.failed(event.prompt_version)
         if steer is not None:

@@ -622,3 +622,20 @@ def test_what_was_put_aside_is_one_line_however_many_there_are() -> None:
     assert (
         many == "stopped: 20 rooms are put aside until the next start (r0, r1, r2, r3, r4, r5, r6, r7, ..), 1 room ends"
     )
+
+
+def test_case_46_a_prompt_that_is_too_long_for_the_card_comes_back_with_the_limit_and_is_no_fault() -> None:
+    async def scene(house: House) -> None:
+        driver, screen = await house.join()
+        welcome = got(screen, Welcome)[0]
+        assert welcome.prompt_chars == 500
+        driver.receive(Prompt(id=1, text="\N{SNOWFLAKE}" * 500))
+        driver.receive(Prompt(id=2, text="\N{SNOWFLAKE}" * 501))
+        await beats(2)
+        assert [accepted.id for accepted in got(screen, Accepted)] == [1]
+        problem = got(screen, Problem)[0]
+        assert (problem.code, problem.id) == ("prompt_too_long", 2)
+        assert problem.detail == "this world takes 500 characters, these are 501"
+        assert house.rooms.counters().faults == 0
+
+    play(scene)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
-from worldroom.models.drive.card import WEIGHTS
+from worldroom.models.drive.card import WEIGHTS, drive_card
 from worldroom.models.shared.road.look import ATTRIBUTES
-from worldroom.models.shared.road.text import LONGEST, PromptTooLong, TextEncoder, load_text, plain_words
+from worldroom.models.shared.road.look import PROMPT_CHARS as LONGEST
+from worldroom.models.shared.road.text import PromptTooLong, TextEncoder, load_text, plain_words
 from worldroom.models.weights import WeightsError
 from worldroom.training.drive.held_out import HELD_OUT
 from worldroom.training.drive.phrases import HINTS, NEGATED, PAIRS, WORDS, make
@@ -148,3 +149,28 @@ def test_the_fit_gives_near_words_the_evidence_of_what_they_are_near_to() -> Non
     assert evidence[0].argmax() == desert and evidence[0, desert] > 0.5
     assert evidence[1].argmax() == forest and evidence[1, forest] > 0.5
     assert evidence[2].max() < 0.4
+
+
+@pytest.mark.parametrize(
+    ("text", "understood", "missed"),
+    [
+        ("snowy night", ("snowy", "night"), ()),
+        ("snowy night with a dinosaur", ("snowy", "night"), ("dinosaur",)),
+        ("noche nevada", ("nevada",), ("noche",)),
+        ("雪の夜", (), ("雪の夜",)),
+        ("🚀🚀 at dawn", ("dawn",), ("🚀🚀",)),
+        ("qwzx the flurb", (), ("qwzx", "flurb")),
+        ("", (), ()),
+    ],
+)
+def test_case_50_words_that_count_and_words_that_are_not_known_are_told_apart(
+    text: str, understood: tuple[str, ...], missed: tuple[str, ...]
+) -> None:
+    meaning = ENCODER.meaning(text)
+    assert (meaning.understood, meaning.missed) == (understood, missed)
+
+
+def test_case_50_every_suggestion_of_the_card_is_understood() -> None:
+    for text in drive_card().suggestions:
+        meaning = ENCODER.meaning(text)
+        assert meaning.understood and not meaning.missed, (text, meaning)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worldroom.engine.api import ControlInfo
 from worldroom.sessions.messages import Input, KeyEdge
-from worldroom.sessions.session.inbox import Inbox, keymap
+from worldroom.sessions.session.inbox import Inbox, keymap, partly
 
 CONTROLS = (
     ControlInfo(name="throttle", keys=("KeyW", "ArrowUp")),
@@ -167,3 +167,20 @@ def test_motion_sums_to_the_newest_pointer_in_any_order(order: list[int], double
         motion = box.sample().pointer
         x, y = x + motion[0], y + motion[1]
     assert (x, y) == (1.0, 1.0)
+
+
+def test_sticks_and_triggers_press_analog_controls_part_of_the_way_and_the_others_from_half_on() -> None:
+    controls = (
+        ControlInfo(name="left", keys=("KeyA",), analog=True),
+        ControlInfo(name="right", keys=("KeyD",), analog=True),
+        ControlInfo(name="jump", keys=("Space",)),
+        ControlInfo(name="use", keys=("KeyE",)),
+    )
+    box = Inbox(keymap(controls), len(controls), partly(controls))
+    box.receive(Input(seq=1, held=(), levels=((0, 0.3), (2, 0.49), (3, 0.5))), at=0.0)
+    assert box.sample().controls == (0.3, 0.0, 0.0, 1.0)
+    assert box.sample().controls == (0.3, 0.0, 0.0, 1.0), "a level stays until it changes"
+    box.receive(Input(seq=2, held=("KeyA",), levels=((0, 0.3),)), at=0.1)
+    assert box.sample().controls == (1.0, 0.0, 0.0, 0.0), "a key is the whole way"
+    box.receive(Input(seq=3, held=(), levels=((63, 1.0),)), at=0.2)
+    assert box.sample().controls == (0.0, 0.0, 0.0, 0.0), "a control that the card does not have"

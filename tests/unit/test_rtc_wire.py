@@ -41,7 +41,7 @@ def test_messages_come_back_as_they_went() -> None:
         ('{"type":"prompt","id":-1,"text":"snow"}', "invalid", -1),
         ('{"type":"prompt","id":7,"text":"snow","seconds":11}', "invalid", 7),
         ('{"type":"feedback","id":8,"chunk":1,"value":2}', "invalid", 8),
-        ('{"type":"ping","id":9,"sent_ms":NaN}', "not_json", None),
+        ('{"type":"ping","id":9,"sent_ms":NaN}', "not_json", 9),
         ('{"type":"input","seq":1,"held":[]}', "wrong_channel", None),
         ('{"type":"prompt","id":1,"text":"' + "a" * 20_000 + '"}', "too_large", None),
         ("[" * 16_000, "invalid", None),
@@ -154,3 +154,9 @@ def test_the_schema_names_every_message() -> None:
     schema = msgspec.json.decode(docs.json_schema())
     for kind in (*docs.client_types(), *docs.server_types()):
         assert kind.__name__ in schema["$defs"]
+
+
+def test_case_54_half_of_a_surrogate_pair_is_answered_with_its_id() -> None:
+    with pytest.raises(WireError) as refused:
+        decode_client('{"type":"prompt","text":"a \\ud83d","id":7}', Channel.CONTROL)
+    assert (refused.value.code, refused.value.id) == ("not_json", 7)

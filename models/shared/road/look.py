@@ -18,6 +18,8 @@ BIOMES = ("desert", "forest", "snow", "city", "coast")
 WEATHERS = ("clear", "rain", "fog")
 ATTRIBUTES = (TIMES, BIOMES, WEATHERS)
 LOOK = len(TIMES) + len(BIOMES) + len(WEATHERS)
+PROMPT_CHARS = 400
+"""Code points that a prompt of a world of looks may have."""
 THEMES = len(TIMES) * len(BIOMES) * len(WEATHERS)
 
 

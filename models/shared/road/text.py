@@ -19,11 +19,10 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from ...contract.conditions import BadPrompt
+from ...contract.conditions import BadPrompt, PromptMeaning
 from ...weights import WeightsError, load_tensors
-from .look import BIOMES, LOOK, TIMES, WEATHERS
+from .look import BIOMES, LOOK, PROMPT_CHARS, TIMES, WEATHERS
 
-LONGEST = 400  # characters of a prompt
 STEP = 1 / 64  # evidence of one integer step in the table
 LONGEST_PHRASE = 6  # words
 SAID = 0.15  # an attribute with less evidence than this was not said
@@ -33,7 +32,16 @@ BETWEEN = frozenset("a an the more longer any so too very single is it at".split
 AFTER = frozenset(
     ["lifts", "lifted", "gone", "stops", "stopped", "clears", "ends", "ended", "vanishes", "disappears", "leaves"]
 )
+FILLER = (
+    BETWEEN
+    | BEFORE
+    | AFTER
+    | frozenset(
+        "and or but of in on with to from over under by for into i you we my your this that be are was has have".split()  # noqa: SIM905
+    )
+)
 _WORD = re.compile(r"[a-z0-9]+")
+_SIGNS = re.compile(r"[^\s.,;:!?()\"]+")
 _TIME, _BIOME = slice(0, len(TIMES)), slice(len(TIMES), len(TIMES) + len(BIOMES))
 _WEATHER = slice(len(TIMES) + len(BIOMES), LOOK)
 _DAY, _NIGHT = TIMES.index("day"), TIMES.index("night")
@@ -43,7 +51,7 @@ Array = NDArray[np.float32]
 
 
 class PromptTooLong(BadPrompt):
-    """A prompt over `LONGEST` characters."""
+    """A prompt over `PROMPT_CHARS` characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +63,8 @@ class TextEncoder:
 
     def look(self, text: str) -> Array:
         """The 12-d look of a text, each attribute's shares summing to 1; raises `PromptTooLong`."""
-        if len(text) > LONGEST:
-            raise PromptTooLong(f"a prompt may have {LONGEST} characters, this one has {len(text)}")
+        if len(text) > PROMPT_CHARS:
+            raise PromptTooLong(f"a prompt may have {PROMPT_CHARS} characters, this one has {len(text)}")
         said_L = np.zeros(LOOK, np.float32)
         for evidence_L in self._heard(plain_words(text)):
             said_L += np.maximum(evidence_L, 0)
@@ -65,6 +73,22 @@ class TextEncoder:
         look_L[_WEATHER] = _shares(said_L[_WEATHER], _CLEAR)
         look_L[_BIOME] = _shares(said_L[_BIOME], _suiting_biome(look_L))
         return look_L
+
+    def meaning(self, text: str) -> PromptMeaning:
+        """Which words say something about the look, and which are not known at all."""
+        words = plain_words(text)
+        understood, known, at = [], set(words) & FILLER, 0
+        while at < len(words):
+            length, rows = self._longest(words, at)
+            phrase = words[at : at + length]
+            known.update(phrase if rows else ())
+            if any(int(self.evidence_PL[row].max()) * STEP >= SAID for row in rows):
+                understood.append(" ".join(phrase))
+            at += length
+        missed = [
+            word for word in _SIGNS.findall(text) if not (plain_words(word) and known.issuperset(plain_words(word)))
+        ]
+        return PromptMeaning(tuple(dict.fromkeys(understood)), tuple(dict.fromkeys(missed)))
 
     def _heard(self, words: list[str]) -> Iterator[Array]:
         """Evidence of each known phrase, turned where it is negated."""
