@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,7 @@ from ..engine.worker.client import WorkerClient, WorkerFailed
 from ..engine.worker.pool import WorkerPool
 from ..engine.worker.spec import WorkerSpec
 from ..models import catalog
-from ..models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
-from ..models.toy.card import ToySpec
+from ..models.contract.recipe import Precision, RuntimeChoice
 from ..rtc.edge import EdgeSpec
 from ..rtc.http.app import create_app
 from ..rtc.http.server import EdgeServer
@@ -66,7 +65,7 @@ class ServeSpec:
     lease_seconds: float
     loopback: bool
     udp_ports: tuple[int, int] | None
-    toy: ToySpec
+    options: Mapping[str, str]
     checkpoint: Path | None = None
 
 
@@ -74,10 +73,13 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     """Serve on `listener` until SIGINT or SIGTERM. Raises `UserFault` when it cannot start."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     console = Console(stderr=True)
-    choice, asleep = _choice(spec), _empty(spec.data_dir / "asleep")
+    options = _options(spec)
+    choice, asleep = _choice(spec, options), _empty(spec.data_dir / "asleep")
     engine_spec = EngineSpec(slots=spec.slots)
     prices = _cache_dir() / "prices"
-    serving = WorkerSpec((spec.card,), choice, spec.toy, engine_spec, asleep, spec.checkpoint, prices, SPARE_AFTER_S)
+    serving = WorkerSpec(
+        (spec.card,), choice, engine_spec, asleep, spec.checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
+    )
     clock = SystemClock()
     engine = WorkerPool(tuple(WorkerClient(serving, clock) for _ in range(spec.workers)))
     async with AsyncExitStack() as stack:
@@ -125,10 +127,17 @@ def fitting(devices: Sequence[Capacity]) -> str:
     return f"{fit} ({first.price_us / 1000:.1f} ms a chunk, {where}); further rooms wait in line."
 
 
-def _choice(spec: ServeSpec) -> RuntimeChoice | None:
+def _options(spec: ServeSpec) -> bytes:
+    try:
+        return catalog.options(spec.card, spec.options)
+    except catalog.REFUSALS as error:
+        raise UserFault(str(error)) from None
+
+
+def _choice(spec: ServeSpec, options: bytes) -> RuntimeChoice | None:
     """What the options ask for, checked before anything starts; None = the recipe's default."""
     try:
-        recipe = catalog.card(spec.card, spec.toy).recipe
+        recipe = catalog.card(spec.card, options).recipe
         plain = not (spec.inexact or spec.compiled or spec.invariant)
         if spec.steps is None and spec.precision is None and plain:
             return None
@@ -136,7 +145,7 @@ def _choice(spec: ServeSpec) -> RuntimeChoice | None:
         steps, exact = spec.steps or recipe.default.steps, not spec.inexact
         choice = RuntimeChoice(recipe.default.sampler, steps, precision, exact, spec.compiled, spec.invariant)
         recipe.check(choice)
-    except (catalog.UnknownCard, RecipeMismatch) as error:
+    except catalog.REFUSALS as error:
         raise UserFault(str(error)) from None
     return choice
 

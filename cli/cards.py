@@ -192,7 +192,7 @@ def _row(name: str, counted: bool = False) -> CardRow:
 
     try:
         card = catalog.card(name)
-    except catalog.UnknownCard as error:
+    except catalog.REFUSALS as error:
         raise fail(str(error)) from None
     frame, recipe = card.frame, card.recipe
     account = catalog.account(name) if counted else None

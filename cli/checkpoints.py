@@ -109,7 +109,7 @@ def _manifest(name: str) -> Manifest:
 
     try:
         family, card = catalog.family(name)
-    except catalog.UnknownCard as error:
+    except catalog.REFUSALS as error:
         raise fail(str(error)) from None
     manifest = family.manifest(card)
     if manifest is None:

@@ -35,7 +35,7 @@ def parity(
     try:
         for name in catalog.names() if card is None else (card,):
             verdicts += [judge(name, check) for check in catalog.checks(name, slow)]
-    except catalog.UnknownCard as error:
+    except catalog.REFUSALS as error:
         raise fail(str(error)) from None
     if card is not None and not verdicts:
         raise fail(f"card '{card}' has no parity checks: its published size runs nowhere here; its tiny card does")

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from .errors import fail
+from .options import OptionFlag, options_of
 from .output import JsonFlag, print_object, report_table
 from .serve import default_data_dir
 
@@ -22,7 +23,7 @@ def replay(
     data: Annotated[Path | None, typer.Option(help="Folder of the embedded journal, as of `serve`.")] = None,
     out: Annotated[Path | None, typer.Option(help="Also write what is shown as MP4.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Folder of the card's published weights.")] = None,
-    toy_chunk: Annotated[int, typer.Option(min=1, max=24, help="Card toy: frames per chunk of the recording.")] = 1,
+    option: OptionFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Make a session's world again from its journal, at its own pace, and compare every chunk's digest.
@@ -36,7 +37,7 @@ def replay(
         if session is None:
             listed = asyncio.run(sessions(redis, place))
         else:
-            report = asyncio.run(play(session, redis, place, out, checkpoint, toy_chunk))
+            report = asyncio.run(play(session, redis, place, out, checkpoint, options_of(option)))
     except FAULTS as error:
         raise fail(str(error)) from None
     if session is None:

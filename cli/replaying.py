@@ -1,7 +1,7 @@
 """A journaled session played again, chunk by chunk, and whether every latent came out the same; behind `replay`."""
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,6 @@ from ..engine.worker.client import WorkerClient, WorkerFailed
 from ..engine.worker.spec import WorkerSpec
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
-from ..models.toy.card import ToySpec
 from ..sessions.journal import replay as again
 from ..sessions.journal.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
 from ..sessions.journal.streams import StreamError, Streams
@@ -65,7 +64,7 @@ class ReplayReport(msgspec.Struct, frozen=True):
     movie: str | None
 
 
-FAULTS = (RedisUnreachable, StreamError, again.ReplayError, api.UnknownContract, WorkerFailed, catalog.UnknownCard)
+FAULTS = (RedisUnreachable, StreamError, again.ReplayError, api.UnknownContract, WorkerFailed, *catalog.REFUSALS)
 """What the person who asked can put right; one line each."""
 
 
@@ -79,7 +78,12 @@ async def sessions(redis: str | None, data: Path) -> JournaledSessions:
 
 
 async def play(
-    session: str, redis: str | None, data: Path, out: Path | None, checkpoint: Path | None, toy_chunk: int
+    session: str,
+    redis: str | None,
+    data: Path,
+    out: Path | None,
+    checkpoint: Path | None,
+    given: Mapping[str, str],
 ) -> ReplayReport:
     """Play it with a worker of its own. Raises `FAULTS`."""
     async with _journal(redis, data) as streams:
@@ -87,7 +91,7 @@ async def play(
         if session not in names:
             raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
         script = await again.read(event async for _, _, event in streams.read(session))
-    engine = WorkerClient(_serving(script, checkpoint, toy_chunk), SystemClock())
+    engine = WorkerClient(_serving(script, checkpoint, given), SystemClock())
     movie = None if out is None else Recorder(out, catalog.card(script.opened.card).frame.fps)
 
     with progress("chunks") as bar:
@@ -126,11 +130,12 @@ def chunks_until(script: again.Script, frame: api.Frame) -> int:
     return sum(len(epoch.chunks) for epoch in script.epochs if epoch.epoch < frame.epoch) + frame.chunk + 1
 
 
-def _serving(script: again.Script, checkpoint: Path | None, toy_chunk: int) -> WorkerSpec:
-    opened, toy = script.opened, ToySpec(per_chunk=toy_chunk)
-    sampler = catalog.card(opened.card, toy).recipe.default.sampler
+def _serving(script: again.Script, checkpoint: Path | None, given: Mapping[str, str]) -> WorkerSpec:
+    opened = script.opened
+    options = catalog.options(opened.card, given)
+    sampler = catalog.card(opened.card, options).recipe.default.sampler
     choice = RuntimeChoice(sampler, opened.steps, Precision(opened.precision)).in_mode(opened.mode)
-    return WorkerSpec((opened.card,), choice, toy, EngineSpec(slots=1), None, checkpoint)
+    return WorkerSpec((opened.card,), choice, EngineSpec(slots=1), None, checkpoint, options={opened.card: options})
 
 
 @asynccontextmanager

@@ -52,14 +52,13 @@ def rollout(
     from ..engine.device.device import ThreadDevice
     from ..models import catalog
     from ..models.contract.conditions import BadPrompt
-    from ..models.contract.recipe import RecipeMismatch
     from ..models.weights import WeightsError
 
     try:
         loaded = catalog.load(card)
         if steps is not None:
             loaded.card.recipe.levels(steps)
-    except (catalog.UnknownCard, RecipeMismatch, WeightsError) as error:
+    except (*catalog.REFUSALS, WeightsError) as error:
         raise fail(str(error)) from None
     spec = loaded.card.frame
     if actions is None:

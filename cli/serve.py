@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .errors import fail
+from .options import OptionFlag, options_of
 
 
 def default_data_dir() -> Path:
@@ -48,12 +49,9 @@ def serve(
     lease: Annotated[float, typer.Option(min=1, help="Seconds a world waits for its viewers to come back.")] = 60.0,
     loopback: Annotated[bool, typer.Option(help="WebRTC over 127.0.0.1 only (tests, benchmarks).")] = False,
     udp_ports: Annotated[str | None, typer.Option(help="UDP port range for WebRTC, e.g. 50000-50100.")] = None,
-    toy_step_ms: Annotated[float, typer.Option(min=0, help="Card toy: device time of one step.")] = 0.0,
-    toy_fps: Annotated[int, typer.Option(min=1, max=240, help="Card toy: frames per second.")] = 24,
-    toy_chunk: Annotated[int, typer.Option(min=1, max=24, help="Card toy: frames per chunk.")] = 1,
+    option: OptionFlag = None,
 ) -> None:
     """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
-    from ..models.toy.card import ToySpec
     from .assemble import ServeSpec, UserFault, run_server
 
     spec = ServeSpec(
@@ -73,7 +71,7 @@ def serve(
         lease_seconds=lease,
         loopback=loopback,
         udp_ports=_port_range(udp_ports),
-        toy=ToySpec(step_seconds=toy_step_ms / 1000, fps=toy_fps, per_chunk=toy_chunk),
+        options=options_of(option),
     )
     listener = _listen(host, port)
     try:

@@ -1,25 +1,25 @@
 """The cards this program has, by name, and how each is made ready on a device.
 
-The one place that knows families by name. A family's tensor library is imported when its card is loaded, so a
-server of the toy alone starts without it. The toy's card takes a spec; nothing else tells one family from another.
+The one place that knows its own families by name; those of other packages come through `plugins.py`. A family's tensor
+library is imported when its card is loaded, so a server of the toy alone starts without it.
 """
 
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from . import plugins
 from .anyflow.family import FAMILY as ANYFLOW
 from .contract.card import ModelCard
+from .contract.faults import CardFault, FamilyFault
 from .contract.footprint import Footprint
 from .contract.loaded import LoadedCard
-from .contract.recipe import RuntimeChoice
+from .contract.recipe import RecipeMismatch, RuntimeChoice
 from .drive.family import FAMILY as DRIVE
-from .family import Family
+from .family import BadOption, Family, parsed
 from .matrix_game.family import FAMILY as MATRIX_GAME
 from .parity.ladder import ParityCheck
-from .toy.card import ToySpec, toy_card
 from .toy.family import FAMILY as TOY
-from .toy.family import load_toy
 from .wan.family import FAMILY as WAN
 from .waypoint.family import FAMILY as WAYPOINT
 
@@ -34,26 +34,58 @@ class UnknownCard(LookupError):
         super().__init__(f"no card '{name}': {hint}")
 
 
-_FAMILIES: tuple[Family, ...] = (TOY, DRIVE, WAN, ANYFLOW, MATRIX_GAME, WAYPOINT)
-_FAMILY_OF: Mapping[str, tuple[Family, ModelCard]] = {
-    card.name: (family, card) for family in _FAMILIES for card in family.cards
-}
+REFUSALS = (UnknownCard, RecipeMismatch, CardFault, FamilyFault, BadOption)
+"""What the person who asked for a card can put right; one line each."""
+
+_OWN: tuple[Family, ...] = (TOY, DRIVE, WAN, ANYFLOW, MATRIX_GAME, WAYPOINT)
+_OWNER: Mapping[str, Family] = {card.name: family for family in _OWN for card in family.cards}
+
+
+def families() -> tuple[Family, ...]:
+    """Its own, then those of other packages."""
+    return (*_OWN, *_found().families)
+
+
+def _found() -> plugins.Plugins:
+    return plugins.find(tuple(_OWNER))
+
+
+def _cards() -> tuple[ModelCard, ...]:
+    return tuple(card for family in families() for card in family.cards)
 
 
 def names() -> tuple[str, ...]:
-    return tuple(_FAMILY_OF)
+    return tuple(card.name for card in _cards())
 
 
 def random_weights() -> tuple[str, ...]:
     """Cards with random weights: every family's loops and steps in small, without a download."""
-    return tuple(name for name, (_, card) in _FAMILY_OF.items() if card.random_weights)
+    return tuple(card.name for card in _cards() if card.random_weights)
 
 
-def family(name: str) -> tuple[Family, ModelCard]:
-    """The folder behind a card, and the card; raises `UnknownCard`."""
-    if name not in _FAMILY_OF:
-        raise UnknownCard(name, names())
-    return _FAMILY_OF[name]
+def family(name: str, options: bytes = b"") -> tuple[Family, ModelCard]:
+    """The family behind a card, and the card, both as `options` make them.
+
+    Raises `UnknownCard`, `FamilyFault` for a package that cannot be used, or `BadOption`.
+    """
+    owner = _OWNER.get(name) or _foreign(name)
+    owner = owner.with_options(options)
+    return owner, owner.card(name)
+
+
+def _foreign(name: str) -> Family:
+    found = _found()
+    for owner in found.families:
+        if any(card.name == name for card in owner.cards):
+            return owner
+    if name in found.faults:
+        raise found.faults[name]
+    raise UnknownCard(name, names())
+
+
+def options(name: str, given: Mapping[str, str]) -> bytes:
+    """Options of a card's family as a person types them, packed; raises what `family` raises."""
+    return parsed(family(name)[0], given)
 
 
 def checks(name: str, slow: bool = False) -> tuple[ParityCheck, ...]:
@@ -71,30 +103,30 @@ def account(name: str) -> Footprint | None:
     return owner.account(made)
 
 
-def card(name: str, toy: ToySpec | None = None) -> ModelCard:
-    """The card's data alone; raises `UnknownCard`."""
-    owner, made = family(name)
-    return toy_card(toy) if owner is TOY and toy is not None else made
+def card(name: str, options: bytes = b"") -> ModelCard:
+    """The card's data alone; raises what `family` raises."""
+    return family(name, options)[1]
 
 
 def prepare(names: Sequence[str]) -> None:
     """Import what loading these cards takes longest for; a name that is no card is for `load` to refuse."""
-    if any(_FAMILY_OF[name][0].tensors for name in names if name in _FAMILY_OF):
+    if any(_OWNER[name].tensors for name in names if name in _OWNER):
         import torch  # noqa: F401
 
 
 def load(
-    name: str, choice: RuntimeChoice | None = None, toy: ToySpec | None = None, checkpoint: Path | None = None
+    name: str, choice: RuntimeChoice | None = None, checkpoint: Path | None = None, options: bytes = b""
 ) -> LoadedCard:
-    """Make a card ready. `choice` None = the recipe's default; `toy` concerns the toy card alone.
+    """Make a card ready. `choice` None = the recipe's default; `options`: of its family, packed.
 
     `checkpoint`: root of published weights, for cards that neither carry nor draw theirs.
 
-    Raises `UnknownCard`, `RecipeMismatch` before any weight is read, or `WeightsError`.
+    Raises what `family` raises, `RecipeMismatch` before any weight is read, `CardFault` or `WeightsError`.
     """
-    owner, made = family(name)
+    owner, made = family(name, options)
     if choice is not None:
         made.recipe.check(choice)
-    if owner is TOY and toy is not None:
-        return load_toy(toy, choice)
-    return owner.load(made, choice or made.recipe.default, checkpoint)
+    loaded: object = owner.load(made, choice or made.recipe.default, checkpoint)
+    if not isinstance(loaded, LoadedCard):
+        raise FamilyFault(owner.name, f"its load returned a {type(loaded).__name__}, a LoadedCard is needed")
+    return loaded

@@ -22,6 +22,7 @@ from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.placement import Placement, realtime
+from worldroom.models.family import packed
 from worldroom.models.toy.card import ToySpec
 
 
@@ -105,7 +106,7 @@ class FakeDevice:
 
 
 def toy(fps: int = 24, per_chunk: int = 1, decode: Placement = Placement.DEVICE) -> LoadedCard:
-    loaded = catalog.load("toy", toy=ToySpec(fps=fps, per_chunk=per_chunk, sleeps=False))
+    loaded = catalog.load("toy", options=packed(ToySpec(fps=fps, per_chunk=per_chunk, sleeps=False)))
     return replace(loaded, card=replace(loaded.card, program=realtime(decode)))
 
 

@@ -73,12 +73,11 @@ async def measure(card: str, workers: int, most: int, seconds: float) -> Capacit
     from ...engine.worker.client import WorkerClient
     from ...engine.worker.pool import WorkerPool
     from ...engine.worker.spec import WorkerSpec
-    from ...models.toy.card import ToySpec
     from ...sessions.rooms.rooms import RoomsSpec
     from .stage import SilentViewer, seats, staged
 
     clock = SystemClock()
-    serving = WorkerSpec((card,), None, ToySpec(), EngineSpec(slots=most))
+    serving = WorkerSpec((card,), None, EngineSpec(slots=most))
     door = WorkerPool(tuple(WorkerClient(serving, clock) for _ in range(workers)))
     rows: list[CapacityRow] = []
     refused = ""

@@ -93,7 +93,7 @@ def bench_model(
 
 def _loaded(name: str, checkpoint: Path | None, precision: str | None, compiled: bool) -> LoadedCard:
     from ...models import catalog
-    from ...models.contract.recipe import Precision, RecipeMismatch
+    from ...models.contract.recipe import Precision
     from ...models.shared.compiled import NoCompiler
     from ...models.weights import WeightsError
 
@@ -102,7 +102,7 @@ def _loaded(name: str, checkpoint: Path | None, precision: str | None, compiled:
         choice = replace(default, precision=Precision(precision or default.precision), compiled=compiled)
         asked = None if choice == default else choice  # a card may know better than its recipe's default what runs here
         return catalog.load(name, asked, checkpoint=checkpoint)
-    except (catalog.UnknownCard, RecipeMismatch, WeightsError, NoCompiler, ImportError) as error:
+    except (*catalog.REFUSALS, WeightsError, NoCompiler, ImportError) as error:
         raise fail(str(error)) from None
     except ValueError as error:
         raise fail(f"{error}; there are {', '.join(Precision)}") from None

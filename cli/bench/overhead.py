@@ -109,7 +109,7 @@ def bench_overhead(
 
     try:
         loaded = catalog.load(card)
-    except (catalog.UnknownCard, WeightsError, ImportError) as error:
+    except (*catalog.REFUSALS, WeightsError, ImportError) as error:
         raise fail(str(error)) from None
     counts = tuple(sorted(sessions or (1, 4, 8)))
     report = asyncio.run(measure(loaded, counts, steps or loaded.choice.steps, max_rows, seconds, beside))

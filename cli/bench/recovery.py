@@ -79,7 +79,6 @@ async def measure(card: str, sessions: int, kills: int, play: float, background:
     from ...engine.spec import EngineSpec
     from ...engine.worker.client import WorkerClient
     from ...engine.worker.spec import WorkerSpec
-    from ...models.toy.card import ToySpec
     from ...sessions.rooms.rooms import RoomsSpec
     from .stage import SilentViewer, seats, staged
 
@@ -87,7 +86,7 @@ async def measure(card: str, sessions: int, kills: int, play: float, background:
     latency_class = LatencyClass.BACKGROUND if background else LatencyClass.INTERACTIVE
     with tempfile.TemporaryDirectory(prefix="worldroom-prices-") as folder:
         engine, spare_after = EngineSpec(slots=sessions), 0.5 if spare else None
-        serving = WorkerSpec((card,), None, ToySpec(), engine, prices=Path(folder), spare_after=spare_after)
+        serving = WorkerSpec((card,), None, engine, prices=Path(folder), spare_after=spare_after)
         door = WorkerClient(serving, clock)
         async with staged(door, clock, RoomsSpec(card=card, latency_class=latency_class)) as stage:
             viewers = [viewer async for viewer in seats(stage.rooms, sessions) if isinstance(viewer, SilentViewer)]

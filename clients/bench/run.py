@@ -68,7 +68,7 @@ async def run_bench(rows: tuple[str, ...], seconds: float = 8.0, seed: int = 0, 
                 case "latency":
                     with serving("toy") as base:
                         latency = await measure_latency(base, seconds, dice)
-                    with serving("toy", "--toy-fps", str(FAST_FPS)) as base:
+                    with serving("toy", "--option", f"fps={FAST_FPS}") as base:
                         latency_fast = await measure_latency(base, seconds, dice)
                 case "fanout":
                     with serving("toy") as base:

@@ -14,7 +14,6 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ...models.contract.recipe import RuntimeChoice
-from ...models.toy.card import ToySpec
 from .. import api
 from ..session.resume_state import ResumeState
 from ..spec import EngineSpec
@@ -30,16 +29,17 @@ class IpcMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tr
 class Boot(IpcMessage, frozen=True):
     """The first message: what the worker serves. `folder` keeps its checkpoints, `disk` those of
     sleepers ('' = none); the edge owns both.
-    `checkpoint`: a folder of published weights, '' = the card's own. `prices`: where they are kept, '' = nowhere."""
+    `checkpoint`: a folder of published weights, '' = the card's own. `prices`: where they are kept, '' = nowhere.
+    `options`: of a card's family, by card."""
 
     cards: tuple[str, ...]
     choice: RuntimeChoice | None
-    toy: ToySpec
     spec: EngineSpec
     folder: str
     disk: str = ""
     checkpoint: str = ""
     prices: str = ""
+    options: dict[str, bytes] = {}
 
 
 class Prepare(IpcMessage, frozen=True):

@@ -20,8 +20,7 @@ from pathlib import Path
 from ...clock import Clock, SystemClock
 from ...models import catalog
 from ...models.contract.loaded import LoadedCard
-from ...models.contract.recipe import RecipeMismatch, RuntimeChoice
-from ...models.toy.card import ToySpec
+from ...models.contract.recipe import RuntimeChoice
 from .. import api
 from ..caches.store import SnapshotFolder
 from ..cost_store import CostStore
@@ -34,7 +33,7 @@ log = logging.getLogger(__name__)
 PR_SET_PDEATHSIG = 1
 BEAT = 0.1
 
-Load = Callable[[str, RuntimeChoice | None, ToySpec, Path | None], LoadedCard]
+Load = Callable[[str, RuntimeChoice | None, Path | None, bytes], LoadedCard]
 
 
 class WorkerServer:
@@ -55,7 +54,7 @@ class WorkerServer:
         beating.add_done_callback(_end_without_heart)
         try:
             await self._serve(boot)
-        except (catalog.UnknownCard, RecipeMismatch) as problem:
+        except catalog.REFUSALS as problem:
             self._say(ipc.Broken(str(problem), theirs=True))
         except Exception as problem:
             log.exception("the worker cannot serve")
@@ -67,7 +66,10 @@ class WorkerServer:
 
     async def _serve(self, boot: ipc.Boot) -> None:
         published = Path(boot.checkpoint) if boot.checkpoint else None
-        loaded = [await asyncio.to_thread(self._load, card, boot.choice, boot.toy, published) for card in boot.cards]
+        loaded = [
+            await asyncio.to_thread(self._load, card, boot.choice, published, boot.options.get(card, b""))
+            for card in boot.cards
+        ]
         folder = Path(boot.folder)
         clear(folder)
         self._folder = SnapshotFolder(folder, Path(boot.disk) if boot.disk else None)

@@ -3,11 +3,11 @@
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...models.contract.recipe import RuntimeChoice
-from ...models.toy.card import ToySpec
 from ..spec import EngineSpec
 from .ipc import Boot
 
@@ -20,22 +20,23 @@ class WorkerSpec:
 
     `checkpoint`: a folder of published weights, None = the card's own. `prices`: where what steps cost is kept from one
     start to the next, None = nowhere. `spare_after`: seconds of service after which a second process is started that
-    loads the program and no card, to take over when the worker ends; None = none.
+    loads the program and no card, to take over when the worker ends; None = none. `options`: by card,
+    of its family, packed.
     """
 
     cards: tuple[str, ...]
     choice: RuntimeChoice | None
-    toy: ToySpec
     spec: EngineSpec
     disk: Path | None = None
     checkpoint: Path | None = None
     prices: Path | None = None
     spare_after: float | None = None
+    options: Mapping[str, bytes] = field(default_factory=dict)
 
     def boot(self, folder: Path) -> Boot:
         """The worker's first message; `folder` is the edge's own."""
-        places = (str(place or "") for place in (self.disk, self.checkpoint, self.prices))
-        return Boot(self.cards, self.choice, self.toy, self.spec, str(folder), *places)
+        disk, checkpoint, prices = (str(place or "") for place in (self.disk, self.checkpoint, self.prices))
+        return Boot(self.cards, self.choice, self.spec, str(folder), disk, checkpoint, prices, dict(self.options))
 
 
 def fresh_folder() -> Path:

@@ -7,3 +7,11 @@ class CardFault(ValueError):
     def __init__(self, card: str, field: str, problem: str) -> None:
         super().__init__(f"card '{card}', field {field}: {problem}")
         self.card, self.field, self.problem = card, field, problem
+
+
+class FamilyFault(ValueError):
+    """A family of another package that cannot be used; `family` is the name of its entry point."""
+
+    def __init__(self, family: str, problem: str) -> None:
+        super().__init__(f"family {family} cannot be used: {problem}")
+        self.family, self.problem = family, problem

@@ -3,7 +3,7 @@
 `ToySpec` sets what a step costs and how frames are paced; nothing else about the card can change.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
@@ -15,8 +15,7 @@ WINDOW = 4
 WIDTH, HEIGHT, SCALE = 160, 96, 4
 
 
-@dataclass(frozen=True, slots=True)
-class ToySpec:
+class ToySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`step_seconds`: what one batch of a denoise, commit or decode step takes, whatever its rows.
 
     `sleeps`: the runtime spends that time on the device's thread; False where a fake device keeps virtual time.

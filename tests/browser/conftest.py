@@ -50,7 +50,7 @@ class Visitor:
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     # Twelve frames per second: the server, Chromium and whatever else runs share the machine.
-    with serving("toy", "--toy-fps", "12", "--slots", "8", "--lease", "8") as address:
+    with serving("toy", "--option", "fps=12", "--slots", "8", "--lease", "8") as address:
         yield address
 
 

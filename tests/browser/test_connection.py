@@ -124,7 +124,7 @@ def test_a_full_server_is_asked_again_when_it_said(visitor: MakeVisitor, room: s
 
 
 def test_who_waits_in_line_sees_the_place_and_comes_in_by_itself(visitor: MakeVisitor) -> None:
-    with serving("toy", "--toy-fps", "12", "--slots", "1", "--lease", "1") as small:
+    with serving("toy", "--option", "fps=12", "--slots", "1", "--lease", "1") as small:
         first, second = visitor(), visitor()
         first.open(f"{small}/r/first").until_playing()
         second.open(f"{small}/r/second")

@@ -2,11 +2,12 @@
 
 from worldroom.cli.bench import capacity, link, overhead, sharing
 from worldroom.models import catalog
+from worldroom.models.family import packed
 from worldroom.models.toy.card import ToySpec
 
 
 async def test_overhead_counts_batches_gaps_and_what_is_not_math() -> None:
-    loaded = catalog.load("toy", toy=ToySpec(step_seconds=0.002))
+    loaded = catalog.load("toy", options=packed(ToySpec(step_seconds=0.002)))
     report = await overhead.measure(loaded, (1, 3), steps=1, max_rows=2, seconds=1.5)
     assert [row.sessions for row in report.rows] == [1, 3]
     for row in report.rows:

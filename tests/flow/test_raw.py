@@ -20,6 +20,7 @@ from worldroom.engine.worker.client import WorkerClient
 from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.kernels.frames_to_yuv import frames_to_yuv
 from worldroom.models.contract.card import FrameSpec, Pixels
+from worldroom.models.family import packed
 from worldroom.models.toy.card import ToySpec
 from worldroom.tests.fake_engine import BlankEncoder, Person, started, steady, until
 from worldroom.tests.virtual_time import run
@@ -130,7 +131,9 @@ def test_who_asks_gets_what_the_model_made_and_nobody_else_does(tmp_path: Path) 
 
 @asynccontextmanager
 async def remote() -> AsyncIterator[WorkerClient]:
-    door = WorkerClient(WorkerSpec(("toy",), None, ToySpec(fps=12), EngineSpec()), SystemClock())
+    door = WorkerClient(
+        WorkerSpec(("toy",), None, EngineSpec(), options={"toy": packed(ToySpec(fps=12))}), SystemClock()
+    )
     await door.start()
     yield door
     await door.close()

@@ -9,7 +9,6 @@ from worldroom.clock import SystemClock
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker.client import WorkerClient
 from worldroom.engine.worker.spec import WorkerSpec
-from worldroom.models.toy.card import ToySpec
 from worldroom.tests.fake_engine import until as within
 
 
@@ -22,7 +21,7 @@ async def test_eight_rooms_go_on_when_their_worker_is_killed() -> None:
 
 
 async def test_a_spare_that_waits_takes_over_and_none_is_left_behind() -> None:
-    serving = WorkerSpec(("toy",), None, ToySpec(), EngineSpec(), spare_after=0.0)
+    serving = WorkerSpec(("toy",), None, EngineSpec(), spare_after=0.0)
     door = WorkerClient(serving, SystemClock())
     await door.start()
     await within(lambda: door._reserve.waits, within=100)

@@ -16,6 +16,7 @@ from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker.client import WorkerClient, WorkerFailed
 from worldroom.engine.worker.pool import WorkerPool
 from worldroom.engine.worker.spec import WorkerSpec
+from worldroom.models.family import packed
 from worldroom.models.toy.card import ToySpec
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
@@ -31,7 +32,9 @@ until = partial(within, within=200)
 
 
 def remote(card: str = "toy") -> WorkerClient:
-    return WorkerClient(WorkerSpec((card,), None, ToySpec(fps=12, per_chunk=4), SPEC), SystemClock())
+    return WorkerClient(
+        WorkerSpec((card,), None, SPEC, options={"toy": packed(ToySpec(fps=12, per_chunk=4))}), SystemClock()
+    )
 
 
 async def test_a_room_lives_through_the_death_and_the_hang_of_its_worker() -> None:
@@ -96,10 +99,9 @@ from worldroom.clock import SystemClock
 from worldroom.engine.worker.client import WorkerClient
 from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.engine.spec import EngineSpec
-from worldroom.models.toy.card import ToySpec
 
 async def main():
-    door = WorkerClient(WorkerSpec(("toy",), None, ToySpec(), EngineSpec()), SystemClock())
+    door = WorkerClient(WorkerSpec(("toy",), None, EngineSpec()), SystemClock())
     await door.start()
     print(door.pid, door._folder, "torch" in sys.modules, flush=True)
     os.kill(os.getpid(), 9)

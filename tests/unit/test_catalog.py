@@ -3,6 +3,7 @@
 import pytest
 from worldroom.models import catalog
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
+from worldroom.models.family import BadOption, packed
 from worldroom.models.toy.card import ToySpec
 
 
@@ -38,8 +39,26 @@ def test_recipe_mismatch_at_load(name: str) -> None:
 
 
 def test_toy_spec_shapes_the_card() -> None:
-    loaded = catalog.load("toy", toy=ToySpec(step_seconds=0.03, fps=30, per_chunk=12, sleeps=False))
+    spec = ToySpec(step_seconds=0.03, fps=30, per_chunk=12, sleeps=False)
+    loaded = catalog.load("toy", options=packed(spec))
     assert (loaded.card.frame.fps, loaded.card.frame.per_chunk) == (30, 12)
     assert loaded.choice == RuntimeChoice("integer", 2, Precision.INT)
     assert loaded.weights == "none"
     assert loaded.card.cache is not None and loaded.card.cache.bytes_per_session == 5 * 64
+
+
+def test_options_are_the_familys_own_and_are_named_when_they_are_wrong() -> None:
+    blob = catalog.options("toy", {"fps": "30", "step_seconds": "0.5"})
+    assert catalog.card("toy", blob).frame.fps == 30
+    assert catalog.options("toy", {}) == b"" and catalog.card("toy").frame.fps == 24
+    for name, given, says in (
+        ("toy", {"speed": "9"}, "family 'toy' has no option speed: there are step_seconds, fps, per_chunk, sleeps"),
+        ("toy", {"fps": "many"}, "options of family 'toy': Expected `int`, got `str` - at `$.fps`"),
+        ("toy", {"fps": "0"}, "options of family 'toy': step_seconds >= 0, fps >= 1"),
+        ("drive", {"fps": "30"}, "family 'drive' has no options"),
+    ):
+        with pytest.raises(BadOption) as refused:
+            catalog.options(name, given)
+        assert says in str(refused.value)
+    with pytest.raises(BadOption):
+        catalog.load("toy", options=b"\x93")

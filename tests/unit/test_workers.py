@@ -14,7 +14,6 @@ from worldroom.engine.worker.client import WorkerClient
 from worldroom.engine.worker.pool import WorkerPool
 from worldroom.engine.worker.process import WorkerProcess
 from worldroom.engine.worker.spec import WorkerSpec
-from worldroom.models.toy.card import ToySpec
 from worldroom.tests.fake_door import CARD
 
 FULL = api.Shortage(needed=1, used=1, limit=1, unit=api.Unit.PLACES)
@@ -99,7 +98,7 @@ class FakeChild:
 
 
 async def test_a_session_let_in_with_fewer_steps_is_taken_over_with_as_many() -> None:
-    engine, child = WorkerClient(WorkerSpec(("toy",), None, ToySpec(), EngineSpec()), SystemClock()), FakeChild()
+    engine, child = WorkerClient(WorkerSpec(("toy",), None, EngineSpec()), SystemClock()), FakeChild()
     engine._child, engine._beat = cast(WorkerProcess, child), ipc.Heartbeat(True, (), (), 0.0, 0.0)
     opening = asyncio.create_task(engine.open(api.Open("a", "toy", 1), lambda event: None))
     await asyncio.sleep(0)

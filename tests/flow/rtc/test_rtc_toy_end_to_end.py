@@ -10,7 +10,6 @@ from worldroom.clients.python.markers import read
 from worldroom.clients.python.pictures import RoomFrame
 from worldroom.clients.python.room import join
 from worldroom.models import catalog
-from worldroom.models.toy.card import ToySpec
 from worldroom.rtc.wire import Role
 from worldroom.tests.real_rooms import edge
 
@@ -20,7 +19,7 @@ README = Path(__file__).resolve().parents[3] / "README.md"
 
 @pytest.fixture
 async def base(web_root: Path) -> AsyncIterator[str]:
-    async with edge(catalog.load("toy", None, ToySpec()), web_root) as address:
+    async with edge(catalog.load("toy"), web_root) as address:
         yield address
 
 
