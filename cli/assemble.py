@@ -87,10 +87,9 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
         stack.push_async_callback(engine.close)
         journal = _journal(spec, clock, streams)
         stack.push_async_callback(journal.close)
-        returning = RoomSuspension(SuspendStore(streams.redis, ROOM_KEEP_S), engine)
-        rooms = Rooms(
-            engine, journal, clock, RoomsSpec(card=spec.card, lease_s=spec.lease_seconds), returning=returning
-        )
+        suspension = RoomSuspension(SuspendStore(streams.redis, ROOM_KEEP_S), engine)
+        rooms_spec = RoomsSpec(card=spec.card, lease_s=spec.lease_seconds)
+        rooms = Rooms(engine, journal, clock, rooms_spec, suspension=suspension)
         stack.push_async_callback(rooms.close)
         edge = EdgeSpec(web_root=WEB_ROOT, loopback_only=spec.loopback, udp_ports=spec.udp_ports)
         app = create_app(rooms, engine, edge, clock)

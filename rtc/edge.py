@@ -13,10 +13,10 @@ from ..clock import Clock
 from ..engine.api import EngineClient, Refused, SetBitrate
 from ..sessions.audience import GOING_AWAY
 from ..sessions.messages import Problem
+from ..sessions.rooms.rooms import Rooms
 from .media.connection import CLOSE_TIMEOUT, BadOffer
 from .media.fanout import BitrateRange, Fanout
 from .media.ice import HostPolicy, UdpPorts
-from .ports import RoomsPort
 from .viewer import LINGER, Viewer
 from .wire import AnswerBody, OfferBody
 
@@ -67,7 +67,7 @@ class EdgeTotals:
 class Edge:
     """See the module docstring."""
 
-    def __init__(self, rooms: RoomsPort, door: EngineClient, spec: EdgeSpec, clock: Clock) -> None:
+    def __init__(self, rooms: Rooms, door: EngineClient, spec: EdgeSpec, clock: Clock) -> None:
         self._rooms = rooms
         self._door = door
         self._spec = spec
@@ -119,14 +119,19 @@ class Edge:
             await asyncio.sleep(LINGER)
         for viewer in list(self._viewers):
             viewer.leave("server stops")
-        if self._closing:
+        if self.closing:
             await asyncio.wait(self._closing, timeout=CLOSE_TIMEOUT + 0.5)
 
     # ---- figures ----------------------------------------------------------------------------------------------------
 
     @property
-    def viewers(self) -> int:
-        return len(self._viewers)
+    def viewers(self) -> tuple[Viewer, ...]:
+        return tuple(self._viewers)
+
+    @property
+    def closing(self) -> int:
+        """Connections that have left and are still being closed."""
+        return len(self._closing)
 
     def streams(self) -> dict[str, Fanout]:
         return self._streams

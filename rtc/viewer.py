@@ -16,11 +16,11 @@ from ..clock import Clock
 from ..engine.api import Frame
 from ..sessions.audience import ENDS
 from ..sessions.messages import Ping, Pong, Problem, Receipt, Receipts, Role, ServerMessage
+from ..sessions.rooms.participant import Participant
 from .media.bitrate import ViewerEstimate
 from .media.connection import ViewerConnection
 from .media.fanout import Fanout
 from .media.ice import HostPolicy
-from .ports import ParticipantPort
 from .wire import Channel, WireError, channel_of, decode_client, encode
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Viewer:
         self.connection.on("connectionstatechange", self._connection_changed)
         self._clock = clock
         self._gone = gone
-        self._seat: ParticipantPort | None = None
+        self._seat: Participant | None = None
         self._left = False
         self._channels: dict[Channel, RTCDataChannel] = {}
         self._waiting: deque[str] = deque()
@@ -72,7 +72,7 @@ class Viewer:
         self._heard_at = clock.now()
         self._deadline = float("inf")
 
-    def seated(self, seat: ParticipantPort) -> None:
+    def seated(self, seat: Participant) -> None:
         """The room has taken this viewer in; from now on it has ten seconds to connect."""
         if self._left:
             seat.leave()

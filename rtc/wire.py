@@ -90,7 +90,6 @@ __all__ = [
     "decode_client",
     "decode_server",
     "encode",
-    "valid_room",
 ]
 
 MESSAGE_BYTES_MAX = 16 * 1024
@@ -246,12 +245,6 @@ def decode_body(data: bytes) -> OfferBody:
         return msgspec.json.decode(data, type=OfferBody)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise WireError("bad_body", str(error)) from None
-
-
-def valid_room(name: str) -> bool:
-    """Letters, digits, '-' and '_', at most 64 characters, starting with a letter or digit."""
-    alphabet = all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in name)
-    return 0 < len(name) <= 64 and alphabet and name[0].isalnum()
 
 
 def _sized(data: str | bytes) -> bytes:

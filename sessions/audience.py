@@ -1,12 +1,14 @@
-"""Where a world's messages and frames go: a session tells its audience (the room), a room each viewer's sink.
+"""Who is connected to a world. Made before the session and the room, which share it; nothing here may ever block.
 
-The edge implements `Sink`. Nothing here may ever block.
+session -> show, tell, close -> Audience -> each participant's Sink (the edge's viewer)
+room    -> connect, disconnect ----^
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ..engine.api import Frame
-from .messages import ServerMessage
+from .messages import Problem, ServerMessage
 
 GOING_AWAY = "going_away"
 ENDS = frozenset({"taken_over", "room_closed", "left", GOING_AWAY})
@@ -14,7 +16,10 @@ ENDS = frozenset({"taken_over", "room_closed", "left", GOING_AWAY})
 
 
 class Sink(Protocol):
-    """One viewer's connection. Messages sent before its channel is open are kept by the sink, in order."""
+    """One viewer's connection: the edge's `Viewer`, which this layer may not import.
+
+    It queues messages, in order, until its channel is open.
+    """
 
     def send(self, message: ServerMessage) -> None: ...
 
@@ -23,11 +28,47 @@ class Sink(Protocol):
         ...
 
 
-class Audience(Protocol):
-    """Who watches a session: its room."""
+class Audience:
+    """The connections of one world by participant: each has at most one. `on_closed` is called once, at the end."""
 
-    def show(self, frame: Frame, hold_us: int) -> None: ...
+    def __init__(self, on_closed: Callable[["Audience", str], None]) -> None:
+        self._on_closed = on_closed
+        self._sinks: dict[str, Sink] = {}
 
-    def tell(self, message: ServerMessage) -> None: ...
+    def __len__(self) -> int:
+        return len(self._sinks)
 
-    def closed(self, reason: str) -> None: ...
+    def __contains__(self, participant: str) -> bool:
+        return participant in self._sinks
+
+    def connect(self, participant: str, sink: Sink) -> None:
+        self._sinks[participant] = sink
+
+    def disconnect(self, participant: str) -> None:
+        self._sinks.pop(participant, None)
+
+    def is_current(self, participant: str, sink: Sink) -> bool:
+        """Whether `sink` is that participant's connection; a connection that was taken over is not."""
+        return self._sinks.get(participant) is sink
+
+    def send(self, participant: str, message: ServerMessage) -> None:
+        """Tell one participant, if connected."""
+        sink = self._sinks.get(participant)
+        if sink is not None:
+            sink.send(message)
+
+    def tell(self, message: ServerMessage) -> None:
+        # A copy, because a sink that fails disconnects its participant.
+        for sink in tuple(self._sinks.values()):
+            sink.send(message)
+
+    def show(self, frame: Frame, hold_us: int) -> None:
+        for sink in tuple(self._sinks.values()):
+            sink.frame(frame, hold_us)
+
+    def close(self, reason: str) -> None:
+        """The world has ended: every connection is told and let go."""
+        sinks, self._sinks = self._sinks, {}
+        for sink in sinks.values():
+            sink.send(Problem(code="room_closed", detail=f"the world has ended: {reason}"))
+        self._on_closed(self, reason)

@@ -29,6 +29,7 @@ from .door import (
     SetBitrate,
     Shortage,
     Supersede,
+    SuspendableEngine,
     Timings,
     Unit,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "SetBitrate",
     "Shortage",
     "Supersede",
+    "SuspendableEngine",
     "Timings",
     "Unit",
     "UnknownContract",

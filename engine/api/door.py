@@ -313,3 +313,15 @@ class EngineClient(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class SuspendableEngine(EngineClient, Protocol):
+    """An engine behind worker processes: it can give a session's world away as bytes and go on with it later."""
+
+    def suspend(self, session: str) -> bytes | None:
+        """A session that stands still, for `restore`; None when its past is not whole."""
+        ...
+
+    async def restore(self, world: bytes, events: Callable[[Event], None]) -> Opened | Refused:
+        """Go on with a suspended session, paused. Raises ValueError when these bytes are none."""
+        ...

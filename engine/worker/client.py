@@ -99,17 +99,17 @@ class WorkerClient:
             del self._held[command.session]
         return answer
 
-    def keep(self, session: str) -> bytes | None:
-        """A session that stands still, for `take_over` of another engine; None when its past is not whole."""
+    def suspend(self, session: str) -> bytes | None:
+        """See `api.SuspendableEngine`."""
         held = self._held.get(session)
         if held is None or not held.opened or held.lost:
             return None
         snapshot = self._snapshots.get(session)
         return suspended.dumps(suspended.SuspendedSession(held.past(), snapshot or b""))
 
-    async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        """Go on with a session that another engine kept. Raises `aside.NotAside`."""
-        return await self.resume(suspended.loads(kept), events)
+    async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        """See `api.SuspendableEngine`."""
+        return await self.resume(suspended.loads(world), events)
 
     async def resume(
         self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]

@@ -56,15 +56,15 @@ class WorkerPool:
             self._lines.pop(command.line, None)
         return answer
 
-    def keep(self, session: str) -> bytes | None:
-        """See `WorkerClient.keep`."""
+    def suspend(self, session: str) -> bytes | None:
+        """See `api.SuspendableEngine`."""
         home = self._homes.get(session)
-        return None if home is None else home.keep(session)
+        return None if home is None else home.suspend(session)
 
-    async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        """Go on with a session that was kept, where most of a device is free. Raises `aside.NotAside`."""
-        world, worker = suspended.loads(kept), min(self._workers, key=_load)
-        return await self._at(worker, world.past.opening.session, worker.resume(world, events))
+    async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        """See `api.SuspendableEngine`: where most of a device is free."""
+        suspension, worker = suspended.loads(world), min(self._workers, key=_load)
+        return await self._at(worker, suspension.past.opening.session, worker.resume(suspension, events))
 
     async def _open_at(
         self, worker: WorkerClient, command: api.Open, events: Callable[[api.Event], None]

@@ -19,12 +19,13 @@ from starlette.requests import ClientDisconnect
 from ...clock import Clock, SystemClock
 from ...engine.api import EngineClient, RefusalReason, Refused
 from ...sessions.rooms.first_frames import BadFirstFrames, UploadedMedia
+from ...sessions.rooms.names import ROOM_NAME_RULE, valid_room
+from ...sessions.rooms.rooms import Rooms
 from ..edge import BadOffer, Edge, EdgeSpec, TooManyViewers
 from ..media.ice import PortsExhausted
-from ..ports import RoomsPort
-from ..wire import BODY_BYTES_MAX, ApiError, RefusalBody, RefusalFigures, WireError, decode_body, valid_room
+from ..wire import BODY_BYTES_MAX, ApiError, RefusalBody, RefusalFigures, WireError, decode_body
 from .metrics import CONTENT_TYPE, exposition
-from .pages import ROOM_NAME_RULE, add_pages, missing_page, wants_page
+from .pages import add_pages, missing_page, wants_page
 from .trace import chrome_trace
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class ApiFault(Exception):
         self.status, self.error, self.retry_after_s = status, ApiError(code, detail), retry_after_s
 
 
-def create_app(rooms: RoomsPort, door: EngineClient, spec: EdgeSpec, clock: Clock | None = None) -> FastAPI:
+def create_app(rooms: Rooms, door: EngineClient, spec: EdgeSpec, clock: Clock | None = None) -> FastAPI:
     """The application of one server; everything it does runs on the loop that serves it."""
     for noisy in ("aiortc", "aioice", "pyee"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
@@ -129,7 +130,7 @@ def _add_offers(app: FastAPI, edge: Edge) -> None:
         return _refused(answer) if isinstance(answer, Refused) else _json(answer)
 
 
-def _add_first_frames(app: FastAPI, rooms: RoomsPort) -> None:
+def _add_first_frames(app: FastAPI, rooms: Rooms) -> None:
     @app.post("/v1/rooms/{room}/first_frame")
     async def first_frame(room: str, request: Request) -> Response:
         """The body is the file; the token of the driver's seat is the bearer."""
@@ -158,7 +159,7 @@ def _refused(refused: Refused) -> Response:
     return _json(body, status, refused.retry_after_s if status != 400 else None)
 
 
-def _add_lists(app: FastAPI, edge: Edge, rooms: RoomsPort, door: EngineClient) -> None:
+def _add_lists(app: FastAPI, edge: Edge, rooms: Rooms, door: EngineClient) -> None:
     @app.get("/healthz")
     async def health() -> Response:
         return _json({"ok": True})

@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 
 from ...engine.api import Capacity, EngineClient
 from ...sessions.counters import GAUGES
+from ...sessions.rooms.rooms import Rooms
 from ..edge import Edge
-from ..ports import RoomsPort
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -34,7 +34,7 @@ ABOUT_EDGE = {
 class EdgeCollector(Collector):
     """See the module docstring."""
 
-    def __init__(self, edge: Edge, rooms: RoomsPort, door: EngineClient) -> None:
+    def __init__(self, edge: Edge, rooms: Rooms, door: EngineClient) -> None:
         self._edge = edge
         self._rooms = rooms
         self._door = door
@@ -47,7 +47,7 @@ class EdgeCollector(Collector):
 
     def _of_edge(self) -> Iterator[Metric]:
         streams = self._edge.streams()
-        yield GaugeMetricFamily("worldroom_viewers", "viewers connected now", value=self._edge.viewers)
+        yield GaugeMetricFamily("worldroom_viewers", "viewers connected now", value=len(self._edge.viewers))
         target = GaugeMetricFamily("worldroom_bitrate_target_kbps", "encoder target", labels=("room",))
         sent = GaugeMetricFamily("worldroom_bitrate_sent_kbps", "video encoded in the last second", labels=("room",))
         for room, fanout in streams.items():
@@ -99,7 +99,7 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         yield counter
 
 
-def exposition(edge: Edge, rooms: RoomsPort, door: EngineClient) -> bytes:
+def exposition(edge: Edge, rooms: Rooms, door: EngineClient) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
     registry.register(EdgeCollector(edge, rooms, door))

@@ -9,10 +9,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
-from ...sessions.rooms.names import fresh_room
-from ..wire import ApiError, valid_room
+from ...sessions.rooms.names import ROOM_NAME_RULE, fresh_room, valid_room
+from ..wire import ApiError
 
-ROOM_NAME_RULE = "a room's name has 1 to 64 letters, digits, '-' or '_'"
 TITLES = {400: "This is no name for a room", 404: "There is nothing here", 405: "This cannot be opened"}
 ASKS_AGAIN = {"Cache-Control": "no-cache"}
 

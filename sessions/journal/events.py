@@ -8,7 +8,7 @@ import msgspec
 
 from ...engine.api import JOURNALS_SINCE, Conditions, FirstFrames, Timings
 from ..messages import KeyEdge, Role, Transition, WorldState
-from ..session.states import Cause
+from ..states import Cause
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid_unknown_fields=True):

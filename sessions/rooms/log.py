@@ -32,11 +32,12 @@ class WaitLog:
         return self._places.pop(room, None) is not None
 
 
-def stopped(aside: Sequence[str], ended: int) -> str:
-    """What became of a server's rooms when it stopped: names of those that were put aside, how many ended."""
-    said = f"stopped: {_counted(len(aside), 'room is', 'rooms are')} put aside"
-    if aside:
-        said += f" until the next start ({', '.join(aside[:NAMED_MOST])}{', ..' if len(aside) > NAMED_MOST else ''})"
+def stopped(suspended: Sequence[str], ended: int) -> str:
+    """What became of a server's rooms when it stopped: names of those that were suspended, how many ended."""
+    said = f"stopped: {_counted(len(suspended), 'room is', 'rooms are')} suspended"
+    if suspended:
+        more = ", .." if len(suspended) > NAMED_MOST else ""
+        said += f" until the next start ({', '.join(suspended[:NAMED_MOST])}{more})"
     return f"{said}, {_counted(ended, 'room ends', 'rooms end')}"
 
 

@@ -1,14 +1,14 @@
 """One connection of one participant: messages in, acts on the session out; every refusal is a typed `Problem`.
 
-Knows the rules of steering (who may, how often); the room knows who holds the wheel, the session does the work.
+Knows how often somebody may act and what only the driver may; the wheel knows who drives, the session does the work.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from ...clock import Clock
-from ...engine.api import Frame
-from ..audience import Sink
+from ..audience import Audience, Sink
 from ..counters import RoomsCounters
 from ..journal.events import InputReceived
 from ..messages import (
@@ -30,8 +30,10 @@ from ..messages import (
     ServerMessage,
     Shown,
 )
+from ..rate import Rate
 from ..session.session import Session
-from .rate import Rate
+from .seats import Seat
+from .wheel import Wheel
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,65 +52,60 @@ class Limits:
     problems_burst: int = 40
 
 
-class ParticipantRoom(Protocol):
-    """What a member needs of its room."""
-
-    @property
-    def session(self) -> Session: ...
-
-    def holds_wheel(self, participant: str) -> bool: ...
-
-    def pass_wheel(self, participant: str, message: PassWheel | RefuseWheel) -> Problem | None: ...
-
-    def left_for_good(self, member: "Participant") -> None: ...
-
-    def fresh_seed(self) -> int: ...
-
-    def left(self, member: "Participant") -> None: ...
-
-
 class Participant:
-    """A participant while it is connected. After `detach` (taken over, gone, room closed) every call does nothing."""
+    """A connected participant. Once a newer connection takes over, or this one is gone, every call does nothing.
+
+    `left` is told when the connection ends by itself, and whether for good.
+    """
 
     def __init__(
         self,
-        participant: str,
-        token: str,
-        room: ParticipantRoom,
+        seat: Seat,
         sink: Sink,
+        session: Session,
+        wheel: Wheel,
+        audience: Audience,
         clock: Clock,
         counters: RoomsCounters,
         limits: Limits,
+        left: Callable[[Seat, bool], None],
     ) -> None:
-        self.participant = participant
-        self.token = token
-        self.inbox = room.session.new_inbox()
-        self._room = room
-        self._sink: Sink | None = sink
+        self._seat = seat
+        self._sink = sink
+        self._inbox = seat.inbox
+        self._session = session
+        self._wheel = wheel
+        self._audience = audience
         self._clock = clock
         self._counters = counters
+        self._left = left
         self._inputs = Rate(limits.input_per_s, limits.input_burst)
         self._controls = Rate(limits.control_per_s, limits.control_burst)
         self._prompts = Rate(limits.prompt_per_s, limits.prompt_burst)
-        self._uploads = Rate(limits.uploads_per_s, limits.uploads_burst)
         self._problems = Rate(limits.problems_per_s, limits.problems_burst)
         self._input_problems = Rate(per_s=1.0, burst=1)
-        self.steered_at = clock.now()
-        """When this participant did something last; who holds the wheel and does nothing is idle."""
+        seat.active_at = clock.now()
+
+    @property
+    def participant(self) -> str:
+        return self._seat.participant
+
+    @property
+    def token(self) -> str:
+        """Takes the same seat again, from another connection."""
+        return self._seat.token
 
     @property
     def role(self) -> Role:
-        return Role.DRIVER if self._room.holds_wheel(self.participant) else Role.SPECTATOR
+        return self._wheel.role(self.participant)
 
     @property
     def connected(self) -> bool:
-        return self._sink is not None
-
-    # ---- from the edge --------------------------------------------------------------------------------------------
+        return self._audience.is_current(self.participant, self._sink)
 
     def receive(self, message: ClientMessage) -> None:
         """Act on one message."""
-        if self._sink is None:
+        if not self.connected:
             return
         if isinstance(message, Input):
             self._input(message)
@@ -123,37 +120,22 @@ class Participant:
         self._counters.malformed += 1
         self._problem("malformed", detail, id)
 
-    def may_upload(self) -> bool:
-        """Whether another first frame is not too soon; asking counts."""
-        return self._uploads.allows(self._clock.now())
-
     def request_key(self, joined: bool = False) -> None:
         """The viewer cannot decode without a key frame; `joined`: it has just subscribed."""
-        if self._sink is not None:
-            self._room.session.request_key(joined)
+        if self.connected:
+            self._session.request_key(joined)
 
     def leave(self) -> None:
-        """The connection is gone; the place is kept for the lease."""
-        if self._sink is not None:
-            self._sink = None
-            self._room.left(self)
-
-    # ---- from the room --------------------------------------------------------------------------------------------
-
-    def send(self, message: ServerMessage) -> None:
-        if self._sink is not None:
-            self._sink.send(message)
-
-    def show(self, frame: Frame, hold_us: int) -> None:
-        if self._sink is not None:
-            self._sink.frame(frame, hold_us)
-
-    def detach(self, last: Problem) -> None:
-        """End the connection with a problem that says why."""
-        self.send(last)
-        self._sink = None
+        """The connection is gone; the seat is kept for the lease."""
+        if self.connected:
+            self._audience.disconnect(self.participant)
+            self._left(self._seat, False)
 
     # ---- inside ---------------------------------------------------------------------------------------------------
+
+    def _send(self, message: ServerMessage) -> None:
+        if self.connected:
+            self._sink.send(message)
 
     def _input(self, message: Input) -> None:
         now = self._clock.now()
@@ -163,12 +145,12 @@ class Participant:
                 self._problem("too_fast", "too many inputs: some were dropped", None)
             return
         self._counters.inputs += 1
-        news = self.inbox.receive(message, now)
+        news = self._inbox.receive(message, now)
         if news or message.held:
-            self.steered_at = now
+            self._seat.active_at = now
         if self.role is Role.DRIVER:
             if news:
-                self._room.session.record(
+                self._session.record(
                     InputReceived(
                         participant=self.participant,
                         seq=message.seq,
@@ -182,9 +164,9 @@ class Participant:
             self._problem("not_driving", "only the driver steers", None)
 
     def _act(self, message: ClientMessage) -> None:
-        session, name = self._room.session, self.participant
+        session, name = self._session, self.participant
         if not isinstance(message, Shown | Ping):
-            self.steered_at = self._clock.now()
+            self._seat.active_at = self._clock.now()
         match message:
             case Prompt() | PauseWorld() | ResumeWorld() | ResetWorld() if self.role is not Role.DRIVER:
                 self._problem("not_driving", "only the driver steers", message.id)
@@ -195,35 +177,44 @@ class Participant:
                     self._counters.messages_dropped += 1
                     self._problem("too_fast", "too many prompts: slow down", message.id)
                 else:
-                    session.prompt(message, name, self.send)
+                    session.prompt(message, name, self._send)
             case PauseWorld():
-                session.pause(message, self.send)
+                session.pause(message, self._send)
             case ResumeWorld():
-                session.resume(message, self.send)
+                session.resume(message, self._send)
             case ResetWorld():
-                session.reset(message, self._room.fresh_seed(), name, self.send)
+                session.reset(message, name, self._send)
             case Feedback():
-                session.feedback(message, name, self.send)
-            case PassWheel() | RefuseWheel():
-                problem = self._room.pass_wheel(name, message)
-                if problem is not None:
-                    self._problem(problem.code, problem.detail, problem.id)
+                session.feedback(message, name, self._send)
+            case PassWheel():
+                self._answer(self._wheel.pass_on(name, message))
+            case RefuseWheel():
+                self._answer(self._wheel.refuse(name, message))
             case Leave():
-                self.send(Accepted(id=message.id))
-                self._room.left_for_good(self)
+                self._leave_for_good(message)
             case Shown():
                 self._counters.frames_shown += len(message.frames)
             case Ping():
-                self.send(Pong(id=message.id, sent_ms=message.sent_ms))
+                self._send(Pong(id=message.id, sent_ms=message.sent_ms))
             case Input():
                 self._input(message)
             case _:
                 assert_never(message)
 
+    def _leave_for_good(self, message: Leave) -> None:
+        self._send(Accepted(id=message.id))
+        self._send(Problem(code="left", detail="you have left the room"))
+        self._audience.disconnect(self.participant)
+        self._left(self._seat, True)
+
+    def _answer(self, problem: Problem | None) -> None:
+        if problem is not None:
+            self._problem(problem.code, problem.detail, problem.id)
+
     def _problem(self, code: str, detail: str, id: int | None) -> None:
         if self._problems.allows(self._clock.now()):
             self._counters.problems += 1
-            self.send(Problem(code=code, detail=detail, id=id))
+            self._send(Problem(code=code, detail=detail, id=id))
 
 
 def _id_of(message: ClientMessage) -> int | None:

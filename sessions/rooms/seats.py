@@ -1,24 +1,38 @@
-"""Who has a place in a room: by participant, by token, connected or within the lease. Knows no wheel and no session."""
+"""Who has a seat in a room: by participant, by token, connected or within the lease. Knows no wheel and no session."""
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from ..audience import Audience
 from ..messages import Person
-from ..people import name_of
-from .participant import Participant
-from .suspend_store import SeatRecord
+from ..rate import Rate
+from ..session.inbox import Inbox
+from .names import person_name
+
+
+class SeatRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    participant: str
+    token: str
+    name: str
 
 
 @dataclass(slots=True)
 class Seat:
-    """One participant's place. `member` None = not connected, `lease` runs."""
+    """One participant's seat. `inbox` belongs to its last connection; `lease` runs while there is none.
+
+    `active_at`: when the participant did something last; a driver who does nothing is idle.
+    """
 
     participant: str
     token: str
     name: str
-    member: Participant | None = None
+    uploads: Rate
+    inbox: Inbox
+    active_at: float = 0.0
     lease: asyncio.TimerHandle | None = None
 
     def end_lease(self) -> None:
@@ -28,60 +42,54 @@ class Seat:
 
 
 class Seats:
-    """In the order in which they were taken."""
+    """In the order in which they were taken. The audience knows which of them are connected."""
 
-    def __init__(self) -> None:
-        self._places: dict[str, Seat] = {}
+    def __init__(self, audience: Audience) -> None:
+        self._audience = audience
+        self._seats: dict[str, Seat] = {}
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._seats)
 
-    def new(self, participant: str, token: str, wish: str | None) -> Seat:
+    def __iter__(self) -> Iterator[Seat]:
+        return iter(tuple(self._seats.values()))
+
+    def add(self, participant: str, token: str, wish: str | None, uploads: Rate, inbox: Inbox) -> Seat:
         """`wish`: the name to be known by."""
-        name = name_of(participant, wish, [place.name for place in self._places.values()])
-        place = self._places[participant] = Seat(participant, token, name)
-        return place
+        name = person_name(participant, wish, [seat.name for seat in self])
+        seat = self._seats[participant] = Seat(participant, token, name, uploads, inbox)
+        return seat
 
-    def of(self, participant: str) -> Seat | None:
-        return self._places.get(participant)
+    def of(self, participant: str | None) -> Seat | None:
+        return None if participant is None else self._seats.get(participant)
 
     def of_token(self, token: str) -> Seat | None:
         given = token.encode()
-        return next((p for p in self._places.values() if secrets.compare_digest(p.token.encode(), given)), None)
-
-    def member(self, participant: str) -> Participant | None:
-        """Who is connected at that participant's place."""
-        place = self._places.get(participant)
-        return None if place is None else place.member
-
-    def members(self) -> list[Participant]:
-        """Who is connected."""
-        return [place.member for place in self._places.values() if place.member is not None]
+        return next((seat for seat in self if secrets.compare_digest(seat.token.encode(), given)), None)
 
     def people(self) -> tuple[Person, ...]:
         """Who is connected, as the room may know them."""
-        here = (place for place in self._places.values() if place.member is not None)
-        return tuple(Person(participant=place.participant, name=place.name) for place in here)
+        here = (seat for seat in self if seat.participant in self._audience)
+        return tuple(Person(participant=seat.participant, name=seat.name) for seat in here)
 
     def longest_absent(self, but: str | None) -> Seat | None:
         """Whose lease ends first, `but` not of that participant."""
-        absent = (place for place in self._places.values() if place.member is None and place.participant != but)
-        return min(absent, key=lambda p: p.lease.when() if p.lease is not None else 0.0, default=None)
+        absent = (seat for seat in self if seat.lease is not None and seat.participant != but)
+        return min(absent, key=lambda seat: seat.lease.when() if seat.lease is not None else 0.0, default=None)
 
-    def remove(self, place: Seat) -> None:
-        place.end_lease()
-        del self._places[place.participant]
+    def remove(self, seat: Seat) -> None:
+        seat.end_lease()
+        del self._seats[seat.participant]
 
     def clear(self) -> None:
-        for place in self._places.values():
-            place.end_lease()
-        self._places.clear()
+        for seat in self:
+            self.remove(seat)
 
-    def recorded(self) -> tuple[SeatRecord, ...]:
-        return tuple(SeatRecord(place.participant, place.token, place.name) for place in self._places.values())
+    def record(self) -> tuple[SeatRecord, ...]:
+        return tuple(SeatRecord(seat.participant, seat.token, seat.name) for seat in self)
 
-    def bring_back(self, records: Sequence[SeatRecord]) -> list[Seat]:
-        """The places that `recorded` gave, nobody connected."""
-        places = [Seat(kept.participant, kept.token, kept.name) for kept in records]
-        self._places.update((place.participant, place) for place in places)
-        return places
+    def restore(self, records: Sequence[SeatRecord], uploads: Callable[[], Rate], inbox: Callable[[], Inbox]) -> None:
+        """Be what was recorded; nobody is connected."""
+        for record in records:
+            seat = Seat(record.participant, record.token, record.name, uploads(), inbox())
+            self._seats[seat.participant] = seat

@@ -1,13 +1,16 @@
-"""Puts rooms aside when the server stops and brings them back when somebody comes again: the room's part through
-Redis, the world's part through the engine. What cannot be kept or brought back is said in the log, once."""
+"""Suspends rooms when the server stops and restores them when somebody comes again.
+
+The room's part goes through Redis, the world's part through the engine. The log says once what could not be kept or
+restored.
+"""
 
 import logging
 
-from ...engine.api import Refused
+from ...engine.api import Refused, SuspendableEngine
 from ..messages import WorldState
 from ..session.session import Session
 from .room import Room
-from .suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError, WorldKeeper
+from .suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError
 
 log = logging.getLogger(__name__)
 
@@ -15,61 +18,59 @@ log = logging.getLogger(__name__)
 class RoomSuspension:
     """See the module docstring."""
 
-    def __init__(self, worlds: SuspendStore, keeper: WorldKeeper) -> None:
-        self._worlds = worlds
-        self._keeper = keeper
+    def __init__(self, store: SuspendStore, engine: SuspendableEngine) -> None:
+        self._store = store
+        self._engine = engine
 
-    async def keep(self, room: Room) -> bool:
-        """Put a room aside in which nobody is connected; False when it has to end instead."""
+    async def suspend(self, room: Room) -> bool:
+        """Suspend a room in which nobody is connected; False when it has to end instead."""
         session = room.session
         if session.state is not WorldState.HELD or session.prompts.number == 0 or session.next_chunk == 0:
             return False  # nothing has been shown yet
-        world = self._keeper.keep(session.spec.name)
+        world = self._engine.suspend(session.spec.name)
         if world is None:
             log.warning("a room ends with this server: its world's past is not whole")
             return False
         try:
-            await self._worlds.put(SuspendedRoom(room.recorded(), world))
+            await self._store.put(SuspendedRoom(room.record(), world))
         except SuspendStoreError as error:
             log.warning("a room ends with this server: %s", error)
             return False
-        room.leave()
+        room.let_go()
         return True
 
-    async def find(self, name: str, card: str) -> SuspendedRoom | None:
-        """A room of that name and card that was put aside."""
+    async def find(self, room: str, card: str) -> SuspendedRoom | None:
+        """The suspended room of that name and card."""
         try:
-            aside = await self._worlds.find(name)
+            suspended = await self._store.find(room)
         except SuspendStoreError as error:
             log.warning("a room begins anew: %s", error)
             return None
-        return aside if aside is not None and aside.record.session.card == card else None
+        return suspended if suspended is not None and suspended.record.session.card == card else None
 
-    async def bring_back(self, room: Room, session: Session, aside: SuspendedRoom) -> Refused | bool:
-        """Furnish the room with the session of old. False when that world cannot be again, a refusal when not now."""
-        record = aside.record.session
+    async def restore(self, suspended: SuspendedRoom, session: Session) -> Refused | bool:
+        """Give the session its world again. False when that can never be, a refusal when it cannot be now."""
+        room, record = suspended.record.room, suspended.record.session
         try:
-            answer = await self._keeper.take_over(aside.world, session.take)
+            answer = await self._engine.restore(suspended.world, session.take)
         except ValueError as error:
             return await self._begins_anew(room, str(error))
         if isinstance(answer, Refused):
             return answer
         if answer.weights != record.weights:
-            session.leave()
+            session.let_go()
             return await self._begins_anew(room, f"its world has weights '{record.weights}', now '{answer.weights}'")
-        session.bring_back(record, answer.card)
-        room.furnish(session)
-        room.bring_back(aside.record)
+        session.restore(record, answer.card)
         await self._forget(room)
         return True
 
-    async def _begins_anew(self, room: Room, why: str) -> bool:
+    async def _begins_anew(self, room: str, why: str) -> bool:
         log.warning("a room begins anew: %s", why)
         await self._forget(room)
         return False
 
-    async def _forget(self, room: Room) -> None:
+    async def _forget(self, room: str) -> None:
         try:
-            await self._worlds.forget(room.spec.name)
+            await self._store.forget(room)
         except SuspendStoreError as error:
             log.warning("%s", error)

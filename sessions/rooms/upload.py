@@ -8,11 +8,12 @@ Knows neither HTTP nor sockets: the body is an iterator of bytes.
 import asyncio
 from collections.abc import AsyncIterator
 
+from ...clock import Clock
 from ..counters import RoomsCounters
-from ..messages import FirstFrame, WorldState
+from ..messages import FirstFrame, Role, WorldState
 from .first_frames import BadFirstFrames, UploadedMedia, read
-from .participant import Participant
 from .room import Room
+from .seats import Seat
 
 AT_ONCE = 2
 BODY_SECONDS = 30.0
@@ -21,7 +22,8 @@ BODY_SECONDS = 30.0
 class FirstFrameUploads:
     """Of one server; more than `AT_ONCE` are refused with `busy`."""
 
-    def __init__(self, counters: RoomsCounters) -> None:
+    def __init__(self, clock: Clock, counters: RoomsCounters) -> None:
+        self._clock = clock
         self._counters = counters
         self._under_way = 0
 
@@ -42,7 +44,7 @@ class FirstFrameUploads:
         card = room.session.card
         if card is None or card.opening is None:
             raise BadFirstFrames("no_first_frame", "the worlds of this card begin from words alone")
-        if self._under_way >= AT_ONCE or not driver.may_upload():
+        if self._under_way >= AT_ONCE or not driver.uploads.allows(self._clock.now()):
             raise BadFirstFrames("busy", "too many uploads: try again in a moment")
         self._under_way += 1
         try:
@@ -54,20 +56,20 @@ class FirstFrameUploads:
         finally:
             self._under_way -= 1
         _driver(room, token)
-        epoch = room.session.start_anew(room.fresh_seed(), driver.participant, opening)
+        epoch = room.session.start_anew(None, driver.participant, opening)
         self._counters.openings += 1
         return FirstFrame(epoch, opening.frames, opening.width, opening.height)
 
 
-def _driver(room: Room | None, token: str) -> tuple[Room, Participant]:
-    if room is None or room.session.state in (WorldState.OPENING, WorldState.CLOSED):
+def _driver(room: Room | None, token: str) -> tuple[Room, Seat]:
+    if room is None or room.session.state is WorldState.CLOSED:
         raise BadFirstFrames("no_room", "no world is open in this room")
-    member = room.member(token)
-    if member is None:
-        raise BadFirstFrames("no_place", "this token has no connected place in the room")
-    if not room.holds_wheel(member.participant):
+    seat = room.connected_seat(token)
+    if seat is None:
+        raise BadFirstFrames("no_place", "this token has no connected seat in the room")
+    if room.wheel.role(seat.participant) is not Role.DRIVER:
         raise BadFirstFrames("not_driving", "only the driver says where the world begins")
-    return room, member
+    return room, seat
 
 
 async def _bounded(body: AsyncIterator[bytes], limit: int) -> bytes:

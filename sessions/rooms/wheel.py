@@ -3,16 +3,17 @@
     free -- take --> held -- holder away for `away_s` --> anybody may take it; who asked first gets it
                      held -- asked, and the holder idle for `idle_s` --> who asked first gets it
 
-Knows seats and who is connected at them; knows no session: `moved` hears who held it and who holds it now, `changed`
-that everybody should be told how things stand.
+Whoever holds it steers the session from the next chunk on; everybody is told of every change.
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...clock import Clock
-from ..messages import Accepted, Applied, PassWheel, Problem, RefuseWheel
+from ..audience import Audience
+from ..journal.events import DriverChanged
+from ..messages import Accepted, Applied, Participants, PassWheel, Problem, RefuseWheel, Role
+from ..session.session import Session
 from .seats import Seats
 
 
@@ -25,19 +26,11 @@ class WheelSpec:
 
 
 class Wheel:
-    """See the module docstring. `next_chunk`: the chunk at which a change takes effect."""
+    """See the module docstring. `holder`: a participant, who may be away; None = nobody."""
 
-    def __init__(
-        self,
-        spec: WheelSpec,
-        seats: Seats,
-        clock: Clock,
-        moved: Callable[[str | None, str | None], None],
-        changed: Callable[[], None],
-        next_chunk: Callable[[], int],
-    ) -> None:
-        self._spec, self._seats, self._clock = spec, seats, clock
-        self._moved, self._changed, self._next_chunk = moved, changed, next_chunk
+    def __init__(self, spec: WheelSpec, session: Session, seats: Seats, audience: Audience, clock: Clock) -> None:
+        self._spec, self._clock = spec, clock
+        self._session, self._seats, self._audience = session, seats, audience
         self.holder: str | None = None
         self._asks: dict[str, int] = {}
         self._away_since: float | None = None
@@ -49,7 +42,7 @@ class Wheel:
         """Hand the wheel over, let go of it, take a free one or ask for it; the problem when that is not possible."""
         if self.holder == participant:
             target = self._first_asking if message.to is None else message.to
-            if target is not None and self._seats.member(target) is None:
+            if target is not None and target not in self._audience:
                 return Problem(code="unknown_participant", detail="nobody of that name is here", id=message.id)
         elif message.to is not None:
             return Problem(code="not_driving", detail="only the driver hands over the wheel", id=message.id)
@@ -57,14 +50,14 @@ class Wheel:
             target = participant
         else:
             self._asks.setdefault(participant, message.id)
-            self._tell(participant, Accepted(id=message.id))
+            self._audience.send(participant, Accepted(id=message.id))
             self._watch()
-            self._changed()
+            self.announce()
             return None
-        self._tell(participant, Accepted(id=message.id))
+        self._audience.send(participant, Accepted(id=message.id))
         self.give(target)
-        self._tell(participant, Applied(id=message.id, chunk=self._next_chunk()))
-        self._changed()
+        self._audience.send(participant, Applied(id=message.id, chunk=self._session.next_chunk))
+        self.announce()
         return None
 
     def refuse(self, participant: str, message: RefuseWheel) -> Problem | None:
@@ -74,10 +67,12 @@ class Wheel:
         asked = self._asks.pop(message.to, None)
         if asked is None:
             return Problem(code="not_asking", detail="that participant does not ask for the wheel", id=message.id)
-        self._tell(participant, Accepted(id=message.id))
+        self._audience.send(participant, Accepted(id=message.id))
         if participant != message.to:
-            self._tell(message.to, Problem(code="wheel_refused", detail="the driver keeps the wheel", id=asked))
-        self._changed()
+            self._audience.send(
+                message.to, Problem(code="wheel_refused", detail="the driver keeps the wheel", id=asked)
+            )
+        self.announce()
         return None
 
     # ---- what happens to participants -------------------------------------------------------------------------------
@@ -86,12 +81,13 @@ class Wheel:
         """From now on that participant holds it, None = nobody."""
         before, asked = self.holder, self._asks.pop(participant or "", None)
         self.holder, self._away_since = participant, None
-        self._moved(before, participant)
-        member = None if participant is None else self._seats.member(participant)
-        if member is not None:
-            member.steered_at = self._clock.now()
+        self._session.record(DriverChanged(before=before, after=participant))
+        seat = self._seats.of(participant)
+        if seat is not None:
+            seat.active_at = self._clock.now()
             if asked is not None:
-                member.send(Applied(id=asked, chunk=self._next_chunk()))
+                self._audience.send(seat.participant, Applied(id=asked, chunk=self._session.next_chunk))
+        self._steer()
         self._watch()
 
     def let_go(self, participant: str) -> None:
@@ -105,15 +101,17 @@ class Wheel:
         self._asks.pop(participant, None)
         if self.holder == participant:
             self._away_since = self._clock.now()
+            self._steer()
             self._watch()
 
     def back(self) -> None:
         """The holder is connected again."""
         self._away_since = None
+        self._steer()
         self._watch()
 
     def restore(self, holder: str | None) -> None:
-        """As it was put aside: whoever holds it is away."""
+        """As it was suspended: whoever holds it is away."""
         self.holder, self._away_since = holder, None if holder is None else self._clock.now()
         self._watch()
 
@@ -125,9 +123,17 @@ class Wheel:
 
     # ---- how things stand -------------------------------------------------------------------------------------------
 
-    @property
-    def asking(self) -> tuple[str, ...]:
-        return tuple(self._asks)
+    def role(self, participant: str) -> Role:
+        return Role.DRIVER if self.holder == participant else Role.SPECTATOR
+
+    def announce(self) -> None:
+        """Tell everybody who is here, who drives and who asks to."""
+        people, asking, free_in_s = self._seats.people(), tuple(self._asks), self.free_in_s
+        spectators = sum(person.participant != self.holder for person in people)
+        for person in people:
+            you = self.role(person.participant)
+            told = Participants(self.holder, you, spectators, people, asking, free_in_s)
+            self._audience.send(person.participant, told)
 
     @property
     def free_in_s(self) -> float | None:
@@ -148,10 +154,15 @@ class Wheel:
 
     def _idle_in_s(self) -> float | None:
         """Seconds until a holder who is here counts as idle; None while nobody holds it or the holder is away."""
-        member = None if self.holder is None else self._seats.member(self.holder)
-        if member is None:
+        seat = self._seats.of(self.holder)
+        if seat is None or seat.participant not in self._audience:
             return None
-        return max(0.0, member.steered_at + self._spec.idle_s - self._clock.now())
+        return max(0.0, seat.active_at + self._spec.idle_s - self._clock.now())
+
+    def _steer(self) -> None:
+        """Let the holder's connection steer the session; without one every key is up."""
+        seat = self._seats.of(self.holder)
+        self._session.steered_by(seat.inbox if seat is not None and seat.participant in self._audience else None)
 
     def _watch(self) -> None:
         """Look again when the wheel may change hands by itself."""
@@ -170,9 +181,4 @@ class Wheel:
         first = self._first_asking
         if first is not None:
             self.give(first)
-        self._changed()
-
-    def _tell(self, participant: str, message: Accepted | Applied | Problem) -> None:
-        member = self._seats.member(participant)
-        if member is not None:
-            member.send(message)
+        self.announce()

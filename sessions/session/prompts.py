@@ -14,9 +14,11 @@ import msgspec
 
 from ...engine.api import PromptMeaning, PromptShare
 from ..messages import PromptChanged, Transition
+from .ack import PendingAck
 
-KEPT_VERSIONS = 64
-MOST_SHARES = 4
+VERSIONS_MAX = 64
+SHARES_MAX = 4
+WAITING_MAX = 8
 
 
 class PromptVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -47,11 +49,15 @@ class PromptsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PromptMemory:
-    """Versions in order of asking, and the mix in order of encoding."""
+    """Versions in order of asking, and the mix in order of encoding.
+
+    A version waits for its embedding, with whom to tell when it takes effect.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[int, PromptVersion] = {}
-        self._versions: deque[PromptVersion] = deque(maxlen=KEPT_VERSIONS)
+        self._acks: dict[int, PendingAck] = {}
+        self._versions: deque[PromptVersion] = deque(maxlen=VERSIONS_MAX)
         self._last = 0
         self._start: Mapping[str, float] = {}
         self._played = 0
@@ -67,20 +73,31 @@ class PromptMemory:
         return self._versions[-1].number if self._versions else 0
 
     @property
-    def waiting(self) -> int:
-        """Versions whose embedding is still to come."""
-        return len(self._waiting)
+    def full(self) -> bool:
+        """As many versions wait for their embedding as may wait."""
+        return len(self._waiting) >= WAITING_MAX
+
+    @property
+    def first_waits(self) -> bool:
+        """The world has no prompt yet, but is about to get one."""
+        return self.number == 0 and bool(self._waiting)
 
     def versions(self) -> tuple[PromptVersion, ...]:
         """The last versions that took effect, oldest first."""
         return tuple(self._versions)
 
-    def ask(self, text: str, transition: Transition, frames: int) -> PromptVersion:
+    def ask(self, text: str, transition: Transition, frames: int, ack: PendingAck | None = None) -> PromptVersion:
         """A new version that waits for its embedding; a blend takes `frames`, a cut none."""
         self._last += 1
         version = PromptVersion(self._last, text, transition, frames if transition is Transition.BLEND else 0)
         self._waiting[version.number] = version
+        if ack is not None:
+            self._acks[version.number] = ack
         return version
+
+    def take_ack(self, number: int) -> PendingAck | None:
+        """Who is told of this version; asked once."""
+        return self._acks.pop(number, None)
 
     def encoded(self, number: int, key: str, meaning: PromptMeaning | None = None) -> PromptVersion | None:
         """The embedding of a version is there: the world turns to it. None when a newer one already did."""
@@ -133,7 +150,7 @@ class PromptMemory:
         done = 1.0 if not self._start or played >= version.frames else played / version.frames
         weights = {key: weight * (1.0 - done) for key, weight in self._start.items()} if done < 1.0 else {}
         weights[version.key] = weights.get(version.key, 0.0) + done
-        kept = sorted(weights, key=lambda key: weights[key], reverse=True)[:MOST_SHARES]
+        kept = sorted(weights, key=lambda key: weights[key], reverse=True)[:SHARES_MAX]
         if version.key not in kept:
             kept[-1] = version.key
         total = sum(weights[key] for key in kept)

@@ -6,7 +6,7 @@
     ChunkDone(n) ----------->  Applied(n) to who steered  ---->  reply
     Frame        ----------->  older epoch? dropped       ---->  every viewer
 
-Knows no participant but by name, and no connection: what viewers get goes through its `Audience`.
+Knows no participant but by name: what viewers get goes through its `Audience`.
 """
 
 from typing import assert_never
@@ -18,14 +18,13 @@ from ..audience import Audience
 from ..counters import RoomsCounters
 from ..journal import events
 from ..journal.journal import Journal
-from ..rooms.rate import Rate
-from ..rooms.suspend_store import SessionRecord
+from ..rate import Rate
+from ..states import Cause, may, move
+from .ack import PendingAck, Reply
 from .inbox import Inbox, keymap, partly
-from .inflight import InflightInputs, PendingAck, Reply
-from .prompting import Prompting
+from .inflight import InflightInputs
 from .prompts import PromptMemory
-from .spec import SessionSpec
-from .states import Cause, may, move
+from .spec import SessionRecord, SessionSpec
 
 PROMPT_REFUSALS = frozenset({"not_understood", "bad_prompt", "busy"})
 """Why the engine takes a prompt back without having failed."""
@@ -46,11 +45,11 @@ class Session:
         self.spec = spec
         self.state = messages.WorldState.OPENING
         self.epoch, self.next_chunk = 0, 0
-        self.prompting = Prompting(spec.name, door, self.record)
+        self.prompts = PromptMemory()
         self.card: api.CardInfo | None = None
         self._door, self._journal, self._clock = door, journal, clock
         self._counters, self._audience = counters, audience
-        self._flights = InflightInputs()
+        self._inflight = InflightInputs()
         self._inbox: Inbox | None = None
         self._paused, self._weights = False, ""
         self._due: int | None = None
@@ -72,32 +71,32 @@ class Session:
         self._move(Cause.OPENED)
         text = self.spec.prompt if self.spec.prompt is not None else next(iter(card.suggestions), None)
         if text is not None:
-            self.prompting.ask(text, messages.Transition.CUT, frames=0)
+            self._ask_prompt(text, messages.Transition.CUT, frames=0)
         self._begin_when_prompted(self._due)
         return None
 
-    def bring_back(self, record: SessionRecord, card: api.CardInfo) -> None:
-        """`open` for a session whose world the engine has taken over: it stands still until somebody is connected."""
+    def restore(self, record: SessionRecord, card: api.CardInfo) -> None:
+        """`open` for a session whose world the engine has restored: it stands still until somebody is connected."""
         self.card, self._weights = card, record.weights
         self.epoch, self.next_chunk, self._paused = record.epoch, record.chunk, record.paused
         self.prompts.restore(record.prompts)
         self._journal.go_on(self.spec.name, record.journaled)
-        self._move(Cause.BROUGHT_BACK)
+        self._move(Cause.RESTORED)
 
-    def recorded(self) -> SessionRecord:
-        """What `bring_back` needs besides the world."""
+    def suspended(self) -> SessionRecord:
+        """What `restore` needs besides the world."""
         name, seed, number = self.spec.name, self.spec.seed, self._journal.number(self.spec.name)
         at = (self.epoch, self.next_chunk, self._paused, number)
         return SessionRecord(name, self._opened().name, self._weights, seed, *at, self.prompts.record())
 
-    def leave(self) -> None:
-        """It was put aside: the engine frees the place, the journal stays open for whoever brings it back."""
+    def let_go(self) -> None:
+        """It was suspended: the engine frees its slot, the journal stays open for whoever restores it."""
         self.state = messages.WorldState.CLOSED
         self._door.post(api.Close(session=self.spec.name))
         self._journal.forget(self.spec.name)
 
     def close(self, reason: str) -> None:
-        """The end: the engine frees the place. Closing twice does nothing."""
+        """The end: the engine frees its slot. Closing twice does nothing."""
         if not may(self.state, Cause.CLOSE):
             return
         self._move(Cause.CLOSE)
@@ -106,9 +105,9 @@ class Session:
         self.record(events.SessionClosed(reason=reason))
         self._journal.forget(self.spec.name)
         self._inbox = None
-        self._audience.closed(reason)
+        self._audience.close(reason)
 
-    def abandon(self) -> None:
+    def hold(self) -> None:
         """Nobody is connected: the world stands still, its caches stay."""
         if not may(self.state, Cause.ABANDONED):
             return
@@ -117,17 +116,13 @@ class Session:
         if running:
             self._door.post(api.Pause(session=self.spec.name))
 
-    def welcome_back(self) -> None:
+    def end_hold(self) -> None:
         """Somebody is connected again: the world goes on as it was left."""
         if self.state is not messages.WorldState.HELD:
             return
         self._move(Cause.RETURNED_TO_PAUSE if self._paused else Cause.RETURNED)
         if not self._paused:
             self._door.post(api.Resume(session=self.spec.name))
-
-    @property
-    def prompts(self) -> PromptMemory:
-        return self.prompting.memory
 
     # ---- steering -------------------------------------------------------------------------------------------------
 
@@ -148,7 +143,7 @@ class Session:
             detail = f"this world takes {most} characters, these are {given}"
             reply(messages.Problem(code="prompt_too_long", detail=detail, id=message.id))
             return
-        if self.prompting.full:
+        if self.prompts.full:
             reply(messages.Problem(code="busy", detail="too many prompts wait to be encoded", id=message.id))
             return
         if message.transition is messages.Transition.RECACHE and not self._opened().recache:
@@ -157,7 +152,7 @@ class Session:
         self._counters.prompts += 1
         reply(messages.Accepted(id=message.id))
         frames = round(message.seconds * self._opened().fps)
-        self.prompting.ask(message.text, message.transition, frames, participant, PendingAck(message.id, reply))
+        self._ask_prompt(message.text, message.transition, frames, participant, PendingAck(message.id, reply))
 
     def pause(self, message: messages.PauseWorld, reply: Reply) -> None:
         if not may(self.state, Cause.PAUSE):
@@ -179,16 +174,20 @@ class Session:
             self._inbox.flush()  # taps at a still picture steer nothing
         self._door.post(api.Resume(session=self.spec.name))
         reply(messages.Accepted(id=message.id))
-        self._flights.expect(PendingAck(message.id, reply))
+        self._inflight.expect(PendingAck(message.id, reply))
 
-    def reset(self, message: messages.ResetWorld, fresh_seed: int, participant: str, reply: Reply) -> None:
+    def reset(self, message: messages.ResetWorld, participant: str, reply: Reply) -> None:
         reply(messages.Accepted(id=message.id))
-        self.start_anew(fresh_seed if message.seed is None else message.seed, participant)
-        self._flights.expect(PendingAck(message.id, reply))
+        self.start_anew(message.seed, participant)
+        self._inflight.expect(PendingAck(message.id, reply))
 
-    def start_anew(self, seed: int, participant: str, opening: api.FirstFrames | None = None) -> int:
-        """A new epoch: running work is void, its frames are never shown, the prompt stays. Returns its number."""
+    def start_anew(self, seed: int | None, participant: str, opening: api.FirstFrames | None = None) -> int:
+        """A new epoch: running work is void, its frames are never shown, the prompt stays. Returns its number.
+
+        `seed` None = one that this session has not had.
+        """
         self.epoch += 1
+        seed = self.spec.seed_of(self.epoch) if seed is None else seed
         self.prompts.settle()
         if self._inbox is not None:
             self._inbox.flush()
@@ -233,7 +232,7 @@ class Session:
         """The first chunk of a world waits for the embedding of its first prompt; no later one ever waits."""
         if chunk is None:
             return
-        if self.card is None or self.prompting.first_waits:
+        if self.card is None or self.prompts.first_waits:
             self._due = chunk
         else:
             self._begin(chunk)
@@ -242,7 +241,7 @@ class Session:
         card, epoch = self._opened(), self.epoch
         self._due = None
         self._cancelled(epoch, chunk)  # begun before and failed: it begins again
-        conditions = self._flights.begin(epoch, chunk, card, self._inbox, self.prompts)
+        conditions = self._inflight.begin(epoch, chunk, card, self._inbox, self.prompts)
         self.next_chunk = chunk + 1
         self._counters.chunks_begun += 1
         self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
@@ -250,7 +249,7 @@ class Session:
         self._door.post(api.Begin(session=self.spec.name, chunk=chunk, conditions=conditions))
 
     def _cancelled(self, epoch: int, chunk: int) -> None:
-        if self._flights.cancelled(epoch, chunk, same_world=epoch == self.epoch):
+        if self._inflight.cancelled(epoch, chunk, same_world=epoch == self.epoch):
             self.prompts.rebuild()
 
     def _frame(self, frame: api.Frame) -> None:
@@ -258,18 +257,20 @@ class Session:
             self._counters.frames_old_epoch += 1
             return
         self._counters.frames += 1
-        self._audience.show(frame, self._flights.hold_us(frame.epoch, frame.chunk, frame.begun))
+        self._audience.show(frame, self._inflight.hold_us(frame.epoch, frame.chunk, frame.begun))
 
     def _done(self, event: api.ChunkDone) -> None:
         self._counters.chunks_done += 1
         self._counters.chunks_late += event.late_us > self._opened().absorbed_us
-        self._flights.done(event.epoch, event.chunk)
+        self._inflight.done(event.epoch, event.chunk)
         self.record(events.ChunkCommitted(event.chunk, event.epoch, event.digest, event.late_us, event.timings))
 
     def _encoded(self, event: api.PromptEncoded) -> None:
-        version, steer = self.prompting.encoded(event)
-        if steer is not None:
-            self._flights.expect(steer)
+        version = self.prompts.encoded(event.version, event.key, event.meaning)
+        ack = self.prompts.take_ack(event.version)
+        self.record(events.PromptReady(number=event.version, key=event.key))
+        if ack is not None:
+            self._inflight.expect(ack)
         if version is not None:
             self._audience.tell(version.changed())
         self._begin_when_prompted(self._due)
@@ -278,9 +279,10 @@ class Session:
         self._counters.faults += event.code not in PROMPT_REFUSALS
         self._counters.prompts_refused += event.code in PROMPT_REFUSALS
         self.record(events.Faulted(code=event.code, detail=event.detail, fatal=event.fatal))
-        steer = self.prompting.failed(event.prompt_version)
-        if steer is not None:
-            steer.reply(messages.Problem(code=event.code, detail=event.detail, id=steer.id))
+        self.prompts.failed(event.prompt_version)
+        ack = self.prompts.take_ack(event.prompt_version)
+        if ack is not None:
+            ack.reply(messages.Problem(code=event.code, detail=event.detail, id=ack.id))
         elif event.fatal or self._fault_rate.allows(self._clock.now()):
             self._audience.tell(messages.Problem(code=event.code, detail=event.detail))
         if event.fatal:
@@ -289,6 +291,19 @@ class Session:
             self._begin_when_prompted(self._due)
 
     # ---- inside ---------------------------------------------------------------------------------------------------
+
+    def _ask_prompt(
+        self,
+        text: str,
+        transition: messages.Transition,
+        frames: int,
+        participant: str = "",
+        ack: PendingAck | None = None,
+    ) -> None:
+        """Ask the engine for the embedding of a new version, which it may give within the call."""
+        version = self.prompts.ask(text, transition, frames, ack)
+        self.record(events.PromptAsked(participant, version.number, text, transition, version.frames))
+        self._door.post(api.EncodePrompt(session=self.spec.name, version=version.number, text=text))
 
     def _move(self, cause: Cause) -> None:
         def record(before: messages.WorldState, after: messages.WorldState, cause: Cause) -> None:

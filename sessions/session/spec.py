@@ -1,9 +1,27 @@
-"""What a session is opened with, as the engine is asked for it and as the journal keeps it. Pure."""
+"""What a session is opened with, and what a suspended one is restored from. Pure."""
 
+import hashlib
 from dataclasses import dataclass
+
+import msgspec
 
 from ...engine.api import LatencyClass, Open, Opened
 from ..journal import events
+from .prompts import PromptsRecord
+
+
+class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`journaled`: the number of its last event. `paused`: the driver had stopped the world."""
+
+    name: str
+    card: str
+    weights: str
+    seed: int
+    epoch: int
+    chunk: int
+    paused: bool
+    journaled: int
+    prompts: PromptsRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +35,11 @@ class SessionSpec:
     prompt: str | None = None
     steps: int | None = None
     latency_class: LatencyClass = LatencyClass.INTERACTIVE
+
+    def seed_of(self, epoch: int) -> int:
+        """A seed of 48 bits for an epoch that asks for none, drawn from the session's own."""
+        drawn = hashlib.sha256(f"{self.seed}:{epoch}".encode()).digest()
+        return int.from_bytes(drawn[:6], "little")
 
     def ask(self) -> Open:
         """In line under the room's name."""

@@ -29,16 +29,16 @@ class KeepingDoor(FakeDoor):
         self.weights = weights
         self.busy = False
 
-    def keep(self, session: str) -> bytes | None:
+    def suspend(self, session: str) -> bytes | None:
         world = self.worlds[session]
         return msgspec.msgpack.encode((session, world.seed, world.epoch, world.chunk, world.carry))
 
-    async def take_over(self, kept: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        session, seed, epoch, chunk, carry = msgspec.msgpack.decode(kept)
+    async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        session, seed, epoch, chunk, carry = msgspec.msgpack.decode(world)
         if self.busy:
             return api.Refused(session, api.RefusalReason.NOT_READY, "the worker is starting", 0, 1.0)
-        world = self.worlds[session] = FakeWorld(session, seed, events, epoch, chunk, carry)
-        world.task = asyncio.get_running_loop().create_task(world.paused())
+        restored = self.worlds[session] = FakeWorld(session, seed, events, epoch, chunk, carry)
+        restored.task = asyncio.get_running_loop().create_task(restored.paused())
         return api.Opened(session, CARD, self.weights, steps=2, precision="int")
 
 
@@ -68,7 +68,7 @@ async def house(redis: EmbeddedRedis, door: KeepingDoor | None = None) -> AsyncI
     client, door = await connect(redis.url), door or KeepingDoor()
     journal = Journal(SystemClock())
     spec = RoomsSpec(card="toy", lease_s=30.0)
-    rooms = Rooms(door, journal, SystemClock(), spec, returning=RoomSuspension(SuspendStore(client, keep_s=60), door))
+    rooms = Rooms(door, journal, SystemClock(), spec, suspension=RoomSuspension(SuspendStore(client, keep_s=60), door))
     yield House(rooms, journal, door)
     await rooms.close()
     await door.close()
@@ -175,5 +175,5 @@ async def test_a_stop_says_in_one_line_what_was_put_aside(
 ) -> None:
     with caplog.at_level("INFO", "worldroom.sessions"):
         await played(redis)
-    assert caplog.messages[-1] == "stopped: 1 room is put aside until the next start (lobby), 0 rooms end"
+    assert caplog.messages[-1] == "stopped: 1 room is suspended until the next start (lobby), 0 rooms end"
     assert caplog.messages[-2] == "room lobby: a driver leaves, 0 in"

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.sessions import people
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.journal.replay import Mismatch, ReplayError, read, replay
@@ -37,6 +36,7 @@ from worldroom.sessions.messages import (
     WorldState,
 )
 from worldroom.sessions.rooms.log import WaitLog, stopped
+from worldroom.sessions.rooms.names import person_name
 from worldroom.sessions.rooms.participant import Participant
 from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
 from worldroom.tests.fake_door import BEAT, TIMINGS, FakeDoor, Screen
@@ -90,7 +90,7 @@ def codes(screen: Screen) -> list[str]:
 
 def name_of(member: Participant) -> str:
     """The animal that a participant is when it has no wish."""
-    return people.name_of(member.participant, None, ())
+    return person_name(member.participant, None, ())
 
 
 async def beats(count: float) -> None:
@@ -211,7 +211,7 @@ def test_a_reload_takes_the_place_and_the_wheel_over() -> None:
         await beats(3)
         welcome = got(new, Welcome)[0]
         assert (welcome.participant, welcome.role, welcome.resumed) == (before.participant, Role.DRIVER, True)
-        assert old.messages[-1] == Problem(code="taken_over", detail="this place was taken over by a newer connection")
+        assert old.messages[-1] == Problem(code="taken_over", detail="this seat was taken over by a newer connection")
         assert len(old.frames) == old_frames, "the old connection is shown nothing more"
         assert (new.frames[-1].input_seq, new.frames[-1].controls) == (1, (0.0, 1.0))
         assert new.frames[2].controls == (0.0, 0.0), "keys of the old connection are released"
@@ -464,7 +464,7 @@ def test_full_servers_and_full_rooms_refuse_with_a_reason() -> None:
         assert isinstance(bad, api.Refused) and bad.reason is api.RefusalReason.ROOM_NAME
         assert [view.room for view in house.rooms.views()] == ["a"]
 
-    play(scene, door=lambda: FakeDoor(slots=1), spec=RoomsSpec(card="toy", places=2))
+    play(scene, door=lambda: FakeDoor(slots=1), spec=RoomsSpec(card="toy", seats=2))
 
 
 def test_who_leaves_while_the_world_opens_holds_no_slot() -> None:
@@ -502,7 +502,7 @@ def test_an_absent_spectator_makes_way_in_a_full_room() -> None:
         back = await house.rooms.join("lobby", Screen(), absent.token, None)
         assert isinstance(back, api.Refused) and back.reason is api.RefusalReason.ROOM_FULL
 
-    play(scene, spec=RoomsSpec(card="toy", places=2))
+    play(scene, spec=RoomsSpec(card="toy", seats=2))
 
 
 def test_a_fault_is_shown_and_only_a_fatal_one_ends_the_world() -> None:
@@ -591,8 +591,8 @@ def test_the_log_tells_of_rooms_and_roles_and_of_nobodys_words(caplog: pytest.Lo
         "room lobby: a driver leaves, 1 in",
         "room lobby: a driver is back, 2 in",
         "room lobby closes: shutdown",
-        "stopped: 0 rooms are put aside, 1 room ends",
-        "stopped: 0 rooms are put aside, 0 rooms end",
+        "stopped: 0 rooms are suspended, 1 room ends",
+        "stopped: 0 rooms are suspended, 0 rooms end",
     ]
     assert not [word for word in ("Ada", "Grace", "secret") if word in caplog.text]
 
@@ -616,11 +616,11 @@ def test_the_log_tells_each_place_in_line_once(caplog: pytest.LogCaptureFixture)
     ]
 
 
-def test_what_was_put_aside_is_one_line_however_many_there_are() -> None:
-    assert stopped(["amber-fox"], 0) == "stopped: 1 room is put aside until the next start (amber-fox), 0 rooms end"
+def test_what_was_suspended_is_one_line_however_many_there_are() -> None:
+    assert stopped(["amber-fox"], 0) == "stopped: 1 room is suspended until the next start (amber-fox), 0 rooms end"
     many = stopped([f"r{number}" for number in range(20)], 1)
     assert (
-        many == "stopped: 20 rooms are put aside until the next start (r0, r1, r2, r3, r4, r5, r6, r7, ..), 1 room ends"
+        many == "stopped: 20 rooms are suspended until the next start (r0, r1, r2, r3, r4, r5, r6, r7, ..), 1 room ends"
     )
 
 

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from worldroom.sessions.messages import Transition
-from worldroom.sessions.session.prompts import MOST_SHARES, PromptMemory
+from worldroom.sessions.session.prompts import SHARES_MAX, PromptMemory
 
 CUT, BLEND = Transition.CUT, Transition.BLEND
 
@@ -91,7 +91,7 @@ def test_a_version_that_cannot_be_encoded_changes_nothing() -> None:
     turned(memory, "snow", CUT, 0.0)
     failed = memory.ask("???", BLEND, 12)
     assert memory.failed(failed.number) is not None
-    assert (memory.waiting, mix(memory)) == (0, {"key of snow": 1.0})
+    assert (memory.first_waits, mix(memory)) == (False, {"key of snow": 1.0})
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(0, 2), st.integers(0, 5)), max_size=12))
@@ -102,7 +102,7 @@ def test_weights_sum_to_one_and_shares_stay_few(asks: list[tuple[str, float, int
         for _ in range(chunks):
             shares = memory.take(2)
             assert abs(sum(share.weight for share in shares) - 1.0) < 1e-9
-            assert len(shares) <= MOST_SHARES
+            assert len(shares) <= SHARES_MAX
 
 
 def test_what_is_put_aside_of_a_memory_that_waits_for_nothing_more() -> None:

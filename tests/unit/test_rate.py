@@ -1,6 +1,6 @@
 """A rate limit in a second of virtual time."""
 
-from worldroom.sessions.rooms.rate import Rate
+from worldroom.sessions.rate import Rate
 
 
 def test_a_burst_then_the_steady_rate() -> None:

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worldroom.rtc import wire
 from worldroom.rtc.http import docs
 from worldroom.rtc.wire import Channel, Input, KeyEdge, Ping, Prompt, WireError, decode_client, encode
+from worldroom.sessions.rooms.names import valid_room
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -141,7 +141,7 @@ def test_arbitrary_json_under_a_known_type(kind: str, fields: dict[str, object])
     ],
 )
 def test_names_of_rooms(name: str, fine: bool) -> None:
-    assert wire.valid_room(name) is fine
+    assert valid_room(name) is fine
 
 
 def test_the_documents_are_current() -> None:

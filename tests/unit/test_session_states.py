@@ -2,7 +2,7 @@
 
 import pytest
 from worldroom.sessions.messages import WorldState
-from worldroom.sessions.session.states import MOVES, Cause, ForbiddenMove, may, move
+from worldroom.sessions.states import MOVES, Cause, ForbiddenMove, may, move
 
 Recorded = list[tuple[WorldState, WorldState, Cause]]
 

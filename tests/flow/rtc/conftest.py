@@ -1,37 +1,45 @@
-"""A server on loopback around a room that needs no model: it encodes a moving bar and seats whoever comes."""
+"""A server on loopback with real rooms around an engine that needs no model: its worlds are a moving bar."""
 
 import asyncio
 import fractions
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import av
 import numpy as np
 import pytest
 import uvicorn
+from worldroom.clock import SystemClock
 from worldroom.engine import api
 from worldroom.rtc.edge import Edge, EdgeSpec
 from worldroom.rtc.http.app import create_app
-from worldroom.sessions.audience import Sink
-from worldroom.sessions.counters import RoomsCounters
-from worldroom.sessions.messages import (
-    Accepted,
-    ClientMessage,
-    Input,
-    Participants,
-    Problem,
-    Prompt,
-    Role,
-    RoomView,
-    Welcome,
-    WorldState,
-)
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.journal import Journal
+from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
 
 WIDTH, HEIGHT, FPS = 320, 192, 30
 TIMINGS = api.Timings(wait_us=10, step_us=20, decode_us=30, encode_us=40)
+CARD = api.CardInfo(
+    name="toy",
+    version="1",
+    title="Bars",
+    width=WIDTH,
+    height=HEIGHT,
+    fps=FPS,
+    frames_per_chunk=1,
+    controls=(api.ControlInfo(name="up", keys=("ArrowUp",)), api.ControlInfo(name="left", keys=("ArrowLeft",))),
+    suggestions=(),
+    price_us=10_000,
+    bytes_per_session=1000,
+    absorbed_us=4000,
+)
+
+C = TypeVar("C", bound=api.Command)
+E = TypeVar("E", bound=events.Event)
 
 
 class BarEncoder:
@@ -64,160 +72,61 @@ class BarEncoder:
         return b"".join(bytes(packet) for packet in self._codec.encode(frame))
 
 
-@dataclass(eq=False)
-class FakeSeat:
-    """A seat that writes down what it is told."""
+class BarEngine:
+    """One world, one chunk of one frame at a time under the test's control. Keeps what is posted.
 
-    room: "FakeRoom"
-    sink: Sink
-    participant: str
-    token: str
-    role: Role
-    heard: list[ClientMessage] = field(default_factory=list)
-    bad: list[tuple[str, int | None]] = field(default_factory=list)
-    left: bool = False
-    frames_when_left: int = -1
+    Refuses with `refusal` when that is set; opens once `gate` is set, where there is one.
+    """
 
-    def receive(self, message: ClientMessage) -> None:
-        self.heard.append(message)
-        match message:
-            case Input():
-                self.room.input_seq = max(self.room.input_seq, message.seq)
-            case Prompt():
-                self.sink.send(Accepted(id=message.id))
+    def __init__(self) -> None:
+        self.posted: list[api.Command] = []
+        self.ready = True
+        self.refusal: api.Refused | None = None
+        self.gate: asyncio.Event | None = None
+        self.frames = 0
+        self.keys: list[int] = []
+        self._encoder = BarEncoder()
+        self._wants_key = True
+        self._conditions: api.Conditions | None = None
+        self._worlds: dict[str, Callable[[api.Event], None]] = {}
+
+    async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.refusal is not None:
+            return self.refusal
+        self._worlds[command.session] = events
+        return api.Opened(command.session, CARD)
+
+    def post(self, command: api.Command) -> None:
+        self.posted.append(command)
+        match command:
+            case api.Begin():
+                self._conditions = command.conditions
+            case api.RequestKey():
+                self._wants_key = True
+            case api.Close():
+                self._worlds.pop(command.session, None)
             case _:
                 pass
 
-    def malformed(self, detail: str, id: int | None) -> None:
-        self.bad.append((detail, id))
-        self.sink.send(Problem(code="malformed", detail=detail, id=id))
+    def asked(self, kind: type[C]) -> list[C]:
+        return [command for command in self.posted if isinstance(command, kind)]
 
-    def request_key(self, joined: bool = False) -> None:
-        self.room.key_asked += 1
-        self.room.wants_key = True
-
-    def leave(self) -> None:
-        self.left = True
-        self.frames_when_left = self.room.frames
-        self.room.seats.discard(self)
-
-
-class FakeRoom:
-    """Frames for every seat, one at a time under the test's control or at FPS."""
-
-    def __init__(self) -> None:
-        self.seats: set[FakeSeat] = set()
-        self.all_seats: list[FakeSeat] = []
-        self.encoder = BarEncoder()
-        self.input_seq = 0
-        self.frames = 0
-        self.wants_key = False
-        self.key_asked = 0
-        self.keys: list[int] = []
-        self.sent: list[api.Frame] = []
-
-    def step(self) -> api.Frame:
-        pts = self.frames * 3000
-        key = self.wants_key
-        self.wants_key = False
-        data = self.encoder.encode(pts, key)
-        key = key or self.frames == 0
-        if key:
-            self.keys.append(self.frames)
-        frame = api.Frame(
-            session="s1",
-            frame=self.frames,
-            chunk=self.frames,
-            epoch=0,
-            pts=pts,
-            key=key,
-            data=data,
-            input_seq=self.input_seq,
-            prompt_version=1,
-            controls=(0.0,),
-            begun=0.0,
-            timings=TIMINGS,
-        )
-        self.frames += 1
-        self.sent.append(frame)
-        for seat in list(self.seats):
-            seat.sink.frame(frame, 5)
-        return frame
+    def step(self) -> None:
+        """The next frame of the world, if there is one."""
+        for session, tell in list(self._worlds.items()):
+            tell(api.ChunkDue(session, self.frames, deadline=0.0))
+            assert self._conditions is not None, "the session answers at once"
+            frame = self._frame(session, self._conditions)
+            self.frames += 1
+            tell(frame)
+            tell(api.ChunkDone(session, frame.chunk, frame.epoch, "digest", 0, TIMINGS))
 
     async def run(self) -> None:
         while True:
             self.step()
             await asyncio.sleep(1 / FPS)
-
-
-class FakeRooms:
-    """One room under every name; refuses with `refusal` when that is set, opens once `waits` is where there is one."""
-
-    def __init__(self) -> None:
-        self.room = FakeRoom()
-        self.refusal: api.Refused | None = None
-        self.waits: asyncio.Event | None = None
-        self.given_up = 0
-        self.joins = 0
-
-    async def join(
-        self, room: str, sink: Sink, token: str | None, want_role: Role | None, name: str | None = None
-    ) -> FakeSeat | api.Refused:
-        if self.waits is not None:
-            try:
-                await self.waits.wait()
-            except asyncio.CancelledError:
-                self.given_up += 1
-                raise
-        if self.refusal is not None:
-            return self.refusal
-        self.joins += 1
-        role = want_role or (Role.SPECTATOR if self.room.seats else Role.DRIVER)
-        seat = FakeSeat(self.room, sink, f"p{self.joins}", token or f"token-{self.joins}", role)
-        self.room.seats.add(seat)
-        self.room.all_seats.append(seat)
-        sink.send(
-            Welcome(
-                room=room,
-                session="s1",
-                participant=seat.participant,
-                role=role,
-                card="toy",
-                title="Bars",
-                width=WIDTH,
-                height=HEIGHT,
-                fps=FPS,
-                controls=(),
-                suggestions=(),
-                prompt="bars",
-                state=WorldState.RUNNING,
-                epoch=0,
-                chunk=self.room.frames,
-                resumed=token is not None,
-            )
-        )
-        sink.send(Participants(driver="p1", you=role, spectators=0))
-        return seat
-
-    def views(self) -> tuple[RoomView, ...]:
-        return ()
-
-    def counters(self) -> RoomsCounters:
-        return RoomsCounters(rooms=1)
-
-
-class FakeDoor:
-    """An engine that only writes down its commands."""
-
-    def __init__(self) -> None:
-        self.posted: list[api.Command] = []
-        self.ready = True
-
-    async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        raise NotImplementedError
-
-    def post(self, command: api.Command) -> None:
-        self.posted.append(command)
 
     def cards(self) -> tuple[api.CardInfo, ...]:
         return ()
@@ -225,8 +134,34 @@ class FakeDoor:
     def capacity(self) -> tuple[api.Capacity, ...]:
         return (api.Capacity("toy", "cpu", 1, 4, 0.1, 0.9, 100, 0, 0, 0, 0, 10, 1, 0, 0),)
 
+    def sessions(self) -> tuple[api.SessionInfo, ...]:
+        return ()
+
+    def steps(self) -> tuple[api.BatchRan, ...]:
+        return ()
+
     async def close(self) -> None:
         pass
+
+    def _frame(self, session: str, conditions: api.Conditions) -> api.Frame:
+        key, self._wants_key = self._wants_key, False
+        if key:
+            self.keys.append(self.frames)
+        pts = self.frames * 3000
+        return api.Frame(
+            session=session,
+            frame=self.frames,
+            chunk=self.frames,
+            epoch=conditions.epoch,
+            pts=pts,
+            key=key,
+            data=self._encoder.encode(pts, key),
+            input_seq=conditions.input_seq,
+            prompt_version=conditions.prompt_version,
+            controls=conditions.controls,
+            begun=SystemClock().now(),
+            timings=TIMINGS,
+        )
 
 
 @dataclass
@@ -234,24 +169,26 @@ class Served:
     """A running server: its address and the parts a test wants to look into."""
 
     base: str
-    rooms: FakeRooms
-    door: FakeDoor
+    rooms: Rooms
+    journal: Journal
+    engine: BarEngine
     edge: Edge
-
-    @property
-    def room(self) -> FakeRoom:
-        return self.rooms.room
 
     @property
     def url(self) -> str:
         return f"{self.base}/r/test"
+
+    def journaled(self, kind: type[E]) -> list[E]:
+        """Events of the one world."""
+        session = self.rooms.views()[0].session
+        return [event for event in self.journal.buffered(session) if isinstance(event, kind)]
 
     async def frames_until(self, true: Callable[[], bool], limit: int) -> int:
         """Make frames until the condition holds; how many it took. Fails after `limit`."""
         for count in range(limit):
             if true():
                 return count
-            self.room.step()
+            self.engine.step()
             await asyncio.sleep(1 / FPS)
         raise AssertionError(f"not within {limit} frames")
 
@@ -264,9 +201,11 @@ class Served:
 
 @asynccontextmanager
 async def serving(web_root: Path, udp_ports: tuple[int, int] | None = None) -> AsyncIterator[Served]:
-    rooms, door = FakeRooms(), FakeDoor()
+    clock, engine = SystemClock(), BarEngine()
+    journal = Journal(clock)
+    rooms = Rooms(engine, journal, clock, RoomsSpec(card="toy"))
     spec = EdgeSpec(web_root=web_root, loopback_only=True, udp_ports=udp_ports)
-    app = create_app(rooms, door, spec)
+    app = create_app(rooms, engine, spec)
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1, ws="none")
     server = uvicorn.Server(config)
@@ -275,14 +214,12 @@ async def serving(web_root: Path, udp_ports: tuple[int, int] | None = None) -> A
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     try:
-        yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", rooms, door, app.state.edge)
+        yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", rooms, journal, engine, app.state.edge)
     finally:
         server.should_exit = True
         await task
         listener.close()
-
-
-Serve = Callable[..., Awaitable[Served]]
+        await rooms.close()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import httpx
 import msgspec
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection
-from worldroom.engine.api import RefusalReason, Refused, Shortage, Unit
+from worldroom.engine.api import Close, RefusalReason, Refused, Shortage, Unit
 
 
 async def offer_of(codecs: tuple[str, ...] = (), direction: str = "recvonly") -> str:
@@ -77,7 +77,7 @@ async def test_lists_health_and_metrics(served) -> None:
     async with httpx.AsyncClient(base_url=served.base, trust_env=False) as http:
         assert (await http.get("/healthz")).json() == {"ok": True}
         assert (await http.get("/readyz")).json() == {"ready": True}
-        served.door.ready = False
+        served.engine.ready = False
         not_ready = await http.get("/readyz")
         assert not_ready.status_code == 503 and not_ready.json()["code"] == "not_ready"
         assert (await http.get("/v1/cards")).json() == []
@@ -110,7 +110,7 @@ async def test_a_bad_sdp_gets_a_4xx_and_leaves_nothing_behind(served, sdp: str) 
     reply = await post(served.base, offer_body(sdp))
     assert reply.status_code == 400, reply.text
     assert set(reply.json()) == {"code", "detail"}
-    assert served.edge.viewers == 0 and served.rooms.joins == 0 and served.edge.streams() == {}
+    assert served.edge.viewers == () and served.rooms.views() == () and served.edge.streams() == {}
 
 
 async def test_a_mutilated_real_offer_gets_a_4xx_at_every_line(served) -> None:
@@ -171,7 +171,7 @@ async def test_the_answer_promises_only_what_is_done(served) -> None:
 
 async def test_refusals_say_when_to_come_back(served) -> None:
     figures = Shortage(needed=1, used=4, limit=4, unit=Unit.PLACES)
-    served.rooms.refusal = Refused("", RefusalReason.NO_SLOT, "4 of 4 slots in use", 2, 3.2, figures)
+    served.engine.refusal = Refused("", RefusalReason.NO_SLOT, "4 of 4 slots in use", 2, 3.2, figures)
     reply = await post(served.base, offer_body(await offer_of()))
     assert reply.status_code == 503 and reply.headers["retry-after"] == "4"
     assert reply.json() == {
@@ -182,24 +182,24 @@ async def test_refusals_say_when_to_come_back(served) -> None:
         "retry_after_s": 3.2,
         "figures": {"needed": 1.0, "used": 4.0, "limit": 4.0, "unit": "places"},
     }
-    served.rooms.refusal = Refused("", RefusalReason.CONFLICT, "already loading", 0, 1.0)
+    served.engine.refusal = Refused("", RefusalReason.CONFLICT, "already loading", 0, 1.0)
     assert (await post(served.base, offer_body(await offer_of()))).status_code == 409
-    assert served.edge.viewers == 0
+    assert served.edge.viewers == ()
 
 
 async def test_who_hangs_up_while_the_room_waits_for_a_place_waits_no_longer(served, caplog) -> None:
     caplog.set_level("INFO", "worldroom.rtc")
-    served.rooms.waits = asyncio.Event()
+    served.engine.gate = asyncio.Event()
     with pytest.raises(httpx.ReadTimeout):
         async with httpx.AsyncClient(trust_env=False, timeout=0.5) as http:
             headers = {"Content-Type": "application/json"}
             body = offer_body(await offer_of())
             await http.post(f"{served.base}/v1/rooms/test/offer", content=body, headers=headers)
-    await served.until(lambda: served.rooms.given_up == 1 and served.edge.viewers == 0)
+    await served.until(lambda: len(served.engine.asked(Close)) == 1 and served.edge.viewers == ())
     assert caplog.messages == [], "that is nobody's fault"
-    served.rooms.waits.set()
+    served.engine.gate.set()
     assert (await post(served.base, offer_body(await offer_of()))).status_code == 200
-    assert served.rooms.joins == 1
+    assert served.rooms.views()[0].viewers == 1
 
 
 async def test_an_exhausted_port_range_is_a_clear_503_and_frees_its_seat(served_on_one_port) -> None:
@@ -209,4 +209,4 @@ async def test_an_exhausted_port_range_is_a_clear_503_and_frees_its_seat(served_
     assert first.status_code == 200, first.text
     assert (second.status_code, second.json()["code"]) == (503, "no_udp_port")
     assert second.headers["retry-after"] == "2"
-    assert [seat.left for seat in served.room.all_seats] == [False, True]
+    assert served.rooms.views()[0].viewers == 1, "the first one's"

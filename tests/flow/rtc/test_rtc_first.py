@@ -6,7 +6,7 @@ from worldroom.clients.python.room import join
 
 
 async def test_a_viewer_sees_frames_with_receipts_and_its_presses_in_them(served) -> None:
-    running = asyncio.create_task(served.room.run())
+    running = asyncio.create_task(served.engine.run())
     async with join(served.url, loopback=True) as room:
         assert room.welcome is not None and room.welcome.card == "toy"
         seen = []

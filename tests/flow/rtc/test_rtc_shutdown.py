@@ -11,7 +11,7 @@ import pytest
 from worldroom.rtc.wire import Problem
 from worldroom.sessions.journal import events
 from worldroom.sessions.messages import WorldState
-from worldroom.sessions.session.states import Cause
+from worldroom.sessions.states import Cause
 from worldroom.tests.real_server import PATIENCE_S, driving, journaled, ready, served
 
 

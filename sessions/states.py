@@ -6,14 +6,14 @@ Knows neither engine nor room: it decides what may follow what and tells the jou
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from ..messages import WorldState
+from .messages import WorldState
 
 
 class Cause(StrEnum):
     """Why a session moves."""
 
     OPENED = "opened"
-    BROUGHT_BACK = "brought_back"
+    RESTORED = "restored"
     REFUSED = "refused"
     PAUSE = "pause"
     RESUME = "resume"
@@ -36,7 +36,7 @@ OPENING, RUNNING, PAUSED, HELD, CLOSED = (
 #                   +--> held <-+           closed: from everywhere, for good
 MOVES: Mapping[tuple[WorldState, Cause], WorldState] = {
     (OPENING, Cause.OPENED): RUNNING,
-    (OPENING, Cause.BROUGHT_BACK): HELD,
+    (OPENING, Cause.RESTORED): HELD,
     (OPENING, Cause.REFUSED): CLOSED,
     (OPENING, Cause.CLOSE): CLOSED,
     (RUNNING, Cause.PAUSE): PAUSED,
