@@ -1,7 +1,8 @@
 """One viewer's RTP stream: an RTCRtpSender that sends what a session has encoded and packetized once.
 
 Nothing is encoded or queued here. A viewer that missed anything gets nothing more until the next key frame. Built on
-aiortc 1.16's internals (name-mangled attributes); `tests/unit/test_rtc_aiortc_hooks.py` asserts that they exist.
+aiortc 1.16's internals (name-mangled attributes); `tests/unit/rtc/media/test_rtc_aiortc_hooks.py` asserts that they
+exist.
 """
 
 import asyncio

@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from worldroom.tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cli", "clients", "engine", "kernels", "models", "rtc", "sessions", "training")
 SOURCES = [
     path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "node_modules" not in path.parts

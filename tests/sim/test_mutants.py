@@ -9,10 +9,10 @@ from worldroom.engine.admission import admission, rules
 from worldroom.engine.caches import pools
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.toy.runtime import ToyRuntime
-from worldroom.tests.flow.test_engine import (
+from worldroom.tests.flow.engine.test_engine import (
     test_a_full_engine_refuses_with_figures_and_a_closed_session_makes_room as slots_are_reserved,
 )
-from worldroom.tests.flow.test_engine import test_a_supersede_takes_effect_within_one_step as cancels_are_seen
+from worldroom.tests.flow.engine.test_engine import test_a_supersede_takes_effect_within_one_step as cancels_are_seen
 from worldroom.tests.interleave.test_interleave import interleave as gate
 
 

@@ -11,10 +11,11 @@ from worldroom.clients.python.pictures import RoomFrame
 from worldroom.clients.python.room import join
 from worldroom.models import catalog
 from worldroom.rtc.wire import Role
+from worldroom.tests.paths import ROOT
 from worldroom.tests.real_rooms import edge
 
 FRAMES_MAX = 200
-README = Path(__file__).resolve().parents[3] / "README.md"
+README = ROOT / "README.md"
 
 
 @pytest.fixture

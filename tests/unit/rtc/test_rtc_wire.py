@@ -2,7 +2,6 @@
 
 import contextlib
 import random
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 from worldroom.rtc.http import docs
 from worldroom.rtc.wire import Channel, Input, KeyEdge, Ping, Prompt, WireError, decode_client, encode
 from worldroom.sessions.rooms.names import valid_room
+from worldroom.tests.paths import ROOT
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 
 
 def test_an_input_as_a_browser_sends_it() -> None:

@@ -15,7 +15,7 @@ from worldroom.sessions.messages import (
 )
 from worldroom.sessions.rooms.participant import Participant
 from worldroom.tests.fake_door import Screen
-from worldroom.tests.flow.test_room_flows import House, beats, codes, got, play
+from worldroom.tests.flow.sessions.test_room_flows import House, beats, codes, got, play
 
 
 def last(screen: Screen) -> Participants:

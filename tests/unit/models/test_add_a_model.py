@@ -2,14 +2,14 @@
 
 import re
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.parity.ladder import judge
+from worldroom.tests.paths import ROOT
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "ADD_A_MODEL.md"
+PAGE = ROOT / "docs" / "ADD_A_MODEL.md"
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from worldroom.models.wan.parity.rollout import twin
 from worldroom.models.wan.rows import CommitRow, Denoised, DenoiseRow, Move, Prompt, Sharing
 from worldroom.models.wan.runtime import WanRuntime
 from worldroom.models.wan.spec import Positions, WanShape
-from worldroom.tests.kernel_checks import random_networks as numbers
+from worldroom.tests.kernel_checks import drawn as numbers
 
 torch.set_num_threads(1)
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="needs Triton and its interpreter")

@@ -1,7 +1,5 @@
 """Accounts are arithmetic: they equal the modules, agree with the published figures, and the page is what they say."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from worldroom.models import capacity, catalog
@@ -14,8 +12,7 @@ from worldroom.models.matrix_game.card import SPECS as MATRIX
 from worldroom.models.matrix_game.transformer import MatrixGameTransformer
 from worldroom.models.shared.video import vae_footprint
 from worldroom.models.shared.video.vae import WanVae
-
-ROOT = Path(__file__).resolve().parents[2]
+from worldroom.tests.paths import ROOT
 
 
 def parameters(module: torch.nn.Module) -> int:
