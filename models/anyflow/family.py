@@ -11,7 +11,8 @@ from ..contract.recipe import RuntimeChoice
 from ..family import Family
 from ..parity.ladder import Pair, ParityCheck, ParityLevel, ParityMissing
 from . import footprint
-from .card import SPECS, anyflow_card
+from .card import anyflow_card
+from .spec import SPECS
 from .weights import manifest
 
 

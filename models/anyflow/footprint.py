@@ -3,16 +3,10 @@
 A multiply and an add are two FLOPs. The commit pass goes over the whole history, its oldest part at 1/4 of the tokens.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from ..contract.footprint import Footprint, FootprintPart, StepCost
 from ..shared.video import vae_footprint
 from ..shared.video.vae_footprint import VaeSizes
-
-if TYPE_CHECKING:
-    from .card import AnyFlowSpec
+from .spec import AnyFlowSpec
 
 TINY_LAYERS, TINY_FFN, TINY_WORDS, TINY_HEADS, TINY_HEAD_WIDTH = 1, 32, 260, 2, 8
 

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
-from .card import AnyFlowSpec
 from .model import Features
+from .spec import AnyFlowSpec
 
 Latent = NDArray[np.float32]
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from transformers import AutoTokenizer, UMT5Config, UMT5EncoderModel
 
 from . import footprint
-from .card import AnyFlowSpec
+from .spec import AnyFlowSpec
 
 Cache = Mapping[int, Mapping[str, Tensor]]  # per layer: full_cache, compressed_cache [2, B, heads, tokens, head width]
 Tokenize = Callable[[str], list[int]]

@@ -13,10 +13,11 @@ from ..parity.interleave import interleave_check
 from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ChunkInput, ParitySession
 from . import golden
-from .card import AnyFlowSpec, anyflow_card, tiny
+from .card import anyflow_card
 from .loop import AnyFlowLoop
 from .model import Networks, draw
 from .runtime import AnyFlowRuntime
+from .spec import AnyFlowSpec, tiny
 
 SEED = 11
 

@@ -27,7 +27,6 @@ from ..contract.recipe import Precision, RuntimeChoice
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.pictures import frames_of, frames_on
 from ..weights import WeightsError
-from .card import AnyFlowSpec
 from .loop import (
     AnyFlowCarry,
     AnyFlowLoop,
@@ -44,6 +43,7 @@ from .loop import (
 )
 from .model import Cache, Networks, draw
 from .model import load as load_networks
+from .spec import AnyFlowSpec
 from .weights import manifest
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ..checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
 from ..checkpoints.names import SAME_NAMES
-from .card import LICENCE, AnyFlowSpec
+from .spec import LICENCE, AnyFlowSpec
 
 _REPOS = {
     "anyflow-far-1.3b": "nvidia/AnyFlow-FAR-Wan2.1-1.3B-Diffusers",

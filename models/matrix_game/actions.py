@@ -8,7 +8,7 @@ temple_run  keys [idle, jump, slide, turn left, turn right, left, right], one of
 import numpy as np
 from numpy.typing import NDArray
 
-from .card import Mode
+from .spec import Mode
 
 TURN = 0.1  # a held look key; the pointer gives at most as much
 Vector = NDArray[np.float32]

@@ -10,7 +10,8 @@ from ..contract.recipe import RuntimeChoice
 from ..family import Family
 from ..parity.ladder import ParityCheck
 from . import footprint
-from .card import SPECS, matrix_game_card
+from .card import matrix_game_card
+from .spec import SPECS
 from .weights import manifest
 
 

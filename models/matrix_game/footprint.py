@@ -3,15 +3,9 @@
 A multiply and an add are two FLOPs. The opening's encode step is counted apart: it runs once in a world.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from ..contract.footprint import Footprint, FootprintPart, StepCost
 from ..shared.video import vae_footprint
-
-if TYPE_CHECKING:
-    from .card import MatrixGameSpec
+from .spec import MatrixGameSpec
 
 _CLIP_H = 630_766_080  # ViT-H/14 with 257 positions, all 32 layers, no projection, as transformers counts it
 

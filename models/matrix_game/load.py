@@ -14,9 +14,9 @@ from ..shared.random_weights import draw
 from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError
-from .card import MatrixGameSpec
 from .loop import MatrixGameCarry, MatrixGameLoop
 from .runtime import MatrixGameNetworks, MatrixGameRuntime
+from .spec import MatrixGameSpec
 from .transformer import MatrixGameTransformer
 from .vision import ClipVision, DrawnVision
 from .weights import manifest

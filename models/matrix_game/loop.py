@@ -19,7 +19,8 @@ from torch import Tensor
 from ...kernels.philox import NoiseKey
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from .actions import action
-from .card import MatrixGameSpec, levels
+from .card import levels
+from .spec import MatrixGameSpec
 
 Picture = NDArray[np.uint8]
 Vectors = NDArray[np.float32]

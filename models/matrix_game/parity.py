@@ -13,11 +13,12 @@ from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ChunkInput, ParitySession
 from . import golden
 from .actions import action
-from .card import CONTROLS, MatrixGameSpec, Mode, matrix_game_card, tiny
+from .card import CONTROLS, matrix_game_card
 from .load import random_networks
 from .loop import MatrixGameLoop
 from .runtime import MatrixGameRuntime
 from .slab import Slab, Window
+from .spec import MatrixGameSpec, Mode, tiny
 from .transformer import Actions
 
 SEED, CHUNKS = 5, 7

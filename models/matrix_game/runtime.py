@@ -21,7 +21,6 @@ from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.pictures import frames_of
 from ..shared.video.vae import WanVae
-from .card import MatrixGameSpec
 from .loop import (
     KEPT,
     Committed,
@@ -36,6 +35,7 @@ from .loop import (
     World,
 )
 from .slab import Slab, Window
+from .spec import MatrixGameSpec
 from .transformer import Actions, MatrixGameTransformer
 from .vision import ImageEncoder, colours, drawn_opening
 

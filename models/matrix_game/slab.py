@@ -15,7 +15,7 @@ from ...kernels.chunk_attention import AttendedPast
 from ...kernels.qk_norm_rope import Staged
 from ..contract.cache import CacheView
 from ..shared.reach import Reach
-from .card import RING, MatrixGameSpec
+from .spec import RING, MatrixGameSpec
 
 
 class Slab:

@@ -22,8 +22,8 @@ from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, no
 from ...kernels.qk_norm_rope import Norms, qk_norm_rope
 from ..shared.reach import Reach
 from ..shared.video.rope import rotation
-from .card import MatrixGameSpec
 from .slab import Window
+from .spec import MatrixGameSpec
 
 ROPE_BASE = 256.0  # of the actions' time axis
 ACTION_NORMS = Norms(each_head=True)

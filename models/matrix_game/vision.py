@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...kernels.philox import NoiseKey, gaussian
-from .card import MatrixGameSpec
+from .spec import MatrixGameSpec
 
 _MEAN, _STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 

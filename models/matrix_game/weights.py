@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
 from ..checkpoints.names import SAME_NAMES, KeyMap, Rename
-from .card import LICENCE, MatrixGameSpec, Mode
+from .spec import LICENCE, MatrixGameSpec, Mode
 
 if TYPE_CHECKING:
     from torch import nn

@@ -12,8 +12,9 @@ from worldroom.models import catalog
 from worldroom.models.drive.camera import VIEW
 from worldroom.models.drive.card import WEIGHTS
 from worldroom.models.drive.footprint import account as drive_account
-from worldroom.models.matrix_game.card import matrix_game_card, tiny
+from worldroom.models.matrix_game.card import matrix_game_card
 from worldroom.models.matrix_game.load import load, random_networks
+from worldroom.models.matrix_game.spec import tiny
 from worldroom.models.matrix_game.weights import manifest
 from worldroom.tests.exported import export_component
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 from worldroom.models import capacity, catalog
 from worldroom.models.anyflow import footprint as anyflow_account
-from worldroom.models.anyflow.card import SPECS as ANYFLOW
+from worldroom.models.anyflow.spec import SPECS as ANYFLOW
 from worldroom.models.capacity import GPUS, holding
 from worldroom.models.contract.footprint import Footprint
 from worldroom.models.matrix_game import footprint as matrix_account
-from worldroom.models.matrix_game.card import SPECS as MATRIX
+from worldroom.models.matrix_game.spec import SPECS as MATRIX
 from worldroom.models.matrix_game.transformer import MatrixGameTransformer
 from worldroom.models.shared.video import vae_footprint
 from worldroom.models.shared.video.vae import WanVae

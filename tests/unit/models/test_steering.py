@@ -6,8 +6,8 @@ from worldroom.models import catalog
 from worldroom.models.contract.conditions import Conditions
 from worldroom.models.contract.loop import Ask
 from worldroom.models.matrix_game.actions import action
-from worldroom.models.matrix_game.card import Mode, tiny
 from worldroom.models.matrix_game.loop import MatrixGameLoop
+from worldroom.models.matrix_game.spec import Mode, tiny
 from worldroom.models.waypoint.controls import control_vector
 from worldroom.models.weights import WeightsError
 
