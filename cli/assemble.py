@@ -5,12 +5,11 @@ The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm
 
 import asyncio
 import logging
-import os
 import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from redis.asyncio import Redis
@@ -24,9 +23,10 @@ from ..engine.worker.pool import WorkerPool
 from ..engine.worker.spec import WorkerSpec
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
+from ..rtc.access.spec import AccessSpec
 from ..rtc.edge import EdgeSpec
 from ..rtc.http.app import create_app
-from ..rtc.http.server import EdgeServer
+from ..rtc.http.server import EdgeServer, Tls
 from ..sessions.journal.journal import Journal
 from ..sessions.journal.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
 from ..sessions.journal.spool import SpoolTaken
@@ -34,6 +34,7 @@ from ..sessions.journal.streams import Streams
 from ..sessions.rooms.rooms import Rooms, RoomsSpec
 from ..sessions.rooms.suspend import RoomSuspension
 from ..sessions.rooms.suspend_store import SuspendStore
+from .folders import cache_dir
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
 JOURNAL_KEEP_S = 7 * 24 * 3600
@@ -67,6 +68,8 @@ class ServeSpec:
     udp_ports: tuple[int, int] | None
     options: Mapping[str, str]
     checkpoint: Path | None = None
+    access: AccessSpec = field(default_factory=AccessSpec)
+    tls: Tls | None = None
 
 
 async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
@@ -76,7 +79,7 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     options = _options(spec)
     choice, asleep = _choice(spec, options), _empty(spec.data_dir / "asleep")
     engine_spec = EngineSpec(slots=spec.slots)
-    prices = _cache_dir() / "prices"
+    prices = cache_dir() / "prices"
     serving = WorkerSpec(
         (spec.card,), choice, engine_spec, asleep, spec.checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
     )
@@ -92,9 +95,9 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
         rooms = Rooms(engine, journal, clock, rooms_spec, suspension=suspension)
         stack.push_async_callback(rooms.close)
         edge = EdgeSpec(web_root=WEB_ROOT, loopback_only=spec.loopback, udp_ports=spec.udp_ports)
-        app = create_app(rooms, engine, edge, clock)
-        server = EdgeServer(app)
-        warming = asyncio.create_task(_warm_up(engine, server, listener, console))
+        app = create_app(rooms, engine, edge, clock, spec.access)
+        server = EdgeServer(app, spec.tls)
+        warming = asyncio.create_task(_warm_up(engine, server, listener, console, spec))
         await server.until_signal(listener)
         if not warming.done():
             warming.cancel()  # told to stop while it was warming up
@@ -102,7 +105,9 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
             await warming
 
 
-async def _warm_up(engine: WorkerPool, server: EdgeServer, listener: socket.socket, console: Console) -> None:
+async def _warm_up(
+    engine: WorkerPool, server: EdgeServer, listener: socket.socket, console: Console, spec: ServeSpec
+) -> None:
     """Make the engine ready, then print where to go; a fault here stops the server instead of leaving it deaf."""
     try:
         await engine.start()
@@ -114,8 +119,10 @@ async def _warm_up(engine: WorkerPool, server: EdgeServer, listener: socket.sock
         raise
     host, port = listener.getsockname()[:2]
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    scheme = "http" if spec.tls is None else "https"
     console.print(f"[bold]{engine.cards()[0].title}[/bold]: {fitting(engine.capacity())}")
-    console.print(f"Open [bold cyan]http://{shown}:{port}/[/bold cyan] and drive. Ctrl-C stops the server.")
+    address = f"{scheme}://{shown}:{port}{spec.access.base_path}/"
+    console.print(f"Open [bold cyan]{address}[/bold cyan] and drive. Ctrl-C stops the server.")
 
 
 def fitting(devices: Sequence[Capacity]) -> str:
@@ -157,13 +164,6 @@ def _empty(folder: Path) -> Path:
     except OSError as error:
         raise UserFault(f"cannot use the data folder {folder}: {error.strerror}") from None
     return folder
-
-
-def _cache_dir() -> Path:
-    """What may be deleted at any time: $WORLDROOM_CACHE, else the user's cache folder."""
-    if configured := os.environ.get("WORLDROOM_CACHE"):
-        return Path(configured)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "worldroom"
 
 
 def _precision(name: str) -> Precision:

@@ -35,9 +35,9 @@ class CheckpointReport(msgspec.Struct, frozen=True):
 
 def default_checkpoint(name: str) -> Path:
     """Where `cards pull` puts a card's files and `serve` looks for them."""
-    from .serve import default_data_dir
+    from .folders import data_dir
 
-    return default_data_dir() / "checkpoints" / name
+    return data_dir() / "checkpoints" / name
 
 
 def pull(

@@ -9,8 +9,9 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import typer
 
 from .. import __version__
-from . import cards, join, parity, replay, rollout, serve, top, train
+from . import access, cards, join, parity, replay, rollout, serve, top, train
 from .bench import command
+from .settings import ENV_PREFIX, settings
 
 app = typer.Typer(
     name="worldroom",
@@ -20,7 +21,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.callback()(settings)
 app.command("serve")(serve.serve)
+app.command("token")(access.token)
 app.add_typer(cards.app, name="cards")
 app.command("train")(train.train)
 app.command("parity")(parity.parity)
@@ -39,4 +42,4 @@ def version() -> None:
 
 def main() -> None:
     """Entry point of the console script."""
-    app()
+    app(auto_envvar_prefix=ENV_PREFIX)

@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 
 from .errors import fail
+from .folders import data_dir
 from .options import OptionFlag, options_of
 from .output import JsonFlag, print_object, report_table
-from .serve import default_data_dir
 
 
 def replay(
@@ -32,7 +32,7 @@ def replay(
     """
     from .replaying import FAULTS, play, sessions, table
 
-    place = data or default_data_dir()
+    place = data or data_dir()
     try:
         if session is None:
             listed = asyncio.run(sessions(redis, place))

@@ -1,24 +1,20 @@
 """`worldroom serve`: options of the server; `assemble.py` builds what they ask for."""
 
 import asyncio
-import os
 import socket
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from .access import AccessOptions
 from .errors import fail
+from .folders import data_dir
+from .option_groups import takes
 from .options import OptionFlag, options_of
 
 
-def default_data_dir() -> Path:
-    """Where the embedded journal lives: $WORLDROOM_DATA, else the user's data folder."""
-    if configured := os.environ.get("WORLDROOM_DATA"):
-        return Path(configured)
-    return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "worldroom"
-
-
+@takes(AccessOptions)
 def serve(
     card: Annotated[str, typer.Option(help="The world to serve; `worldroom cards list` shows them.")] = "drive",
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
@@ -50,6 +46,8 @@ def serve(
     loopback: Annotated[bool, typer.Option(help="WebRTC over 127.0.0.1 only (tests, benchmarks).")] = False,
     udp_ports: Annotated[str | None, typer.Option(help="UDP port range for WebRTC, e.g. 50000-50100.")] = None,
     option: OptionFlag = None,
+    *,
+    access: AccessOptions,
 ) -> None:
     """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
     from .assemble import ServeSpec, UserFault, run_server
@@ -59,7 +57,7 @@ def serve(
         host=host,
         port=port,
         redis_url=redis,
-        data_dir=data or default_data_dir(),
+        data_dir=data or data_dir(),
         workers=workers,
         slots=slots,
         steps=steps,
@@ -71,6 +69,8 @@ def serve(
         lease_seconds=lease,
         loopback=loopback,
         udp_ports=_port_range(udp_ports),
+        access=access.spec(host),
+        tls=access.tls(),
         options=options_of(option),
     )
     listener = _listen(host, port)
@@ -86,7 +86,9 @@ def serve(
 
 def _listen(host: str, port: int) -> socket.socket:
     """Bind before anything slow starts, so that a taken port is said at once."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named because asyncio sends small answers at once (TCP_NODELAY) on sockets that say TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

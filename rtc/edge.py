@@ -12,8 +12,10 @@ from pathlib import Path
 from ..clock import Clock
 from ..engine.api import EngineClient, Refused, SetBitrate
 from ..sessions.audience import GOING_AWAY
-from ..sessions.messages import Problem
+from ..sessions.messages import Problem, Role
+from ..sessions.rooms.rights import Grant, Rights
 from ..sessions.rooms.rooms import Rooms
+from .access.rates import whose
 from .media.connection import CLOSE_TIMEOUT, BadOffer
 from .media.fanout import BitrateRange, Fanout
 from .media.ice import HostPolicy, UdpPorts
@@ -43,7 +45,23 @@ class EdgeSpec:
 
 
 class TooManyViewers(ConnectionError):
-    """The edge has no place for another connection."""
+    """The edge has no place for another connection; `code` says whether anybody's or this address's."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """Who offers: what they may do, and from where."""
+
+    rights: Rights
+    address: str
+
+    @property
+    def local(self) -> bool:
+        return self.address in ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,31 +85,35 @@ class EdgeTotals:
 class Edge:
     """See the module docstring."""
 
-    def __init__(self, rooms: Rooms, door: EngineClient, spec: EdgeSpec, clock: Clock) -> None:
+    def __init__(
+        self, rooms: Rooms, door: EngineClient, spec: EdgeSpec, clock: Clock, viewers_per_address: int = VIEWERS_MAX
+    ) -> None:
         self._rooms = rooms
         self._door = door
         self._spec = spec
         self._clock = clock
+        self._per_address = viewers_per_address
         ports = UdpPorts(*spec.udp_ports) if spec.udp_ports is not None else None
         self._policy = HostPolicy(spec.loopback_only, ports)
-        self._viewers: set[Viewer] = set()
+        self._viewers: dict[Viewer, str] = {}
+        """Each with the address it came from."""
         self._streams: dict[str, Fanout] = {}
         self._past = EdgeTotals()
         self._closing: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
 
-    async def take_offer(self, room: str, offer: OfferBody, viewer_is_local: bool) -> AnswerBody | Refused:
+    async def take_offer(self, room: str, offer: OfferBody, newcomer: Newcomer) -> AnswerBody | Refused:
         """Seat a viewer; raises `BadOffer`, `PortsExhausted` or `TooManyViewers`, and then nothing is left behind."""
-        if len(self._viewers) >= self._spec.viewers_max:
-            raise TooManyViewers(f"{len(self._viewers)} viewers are connected, at most {self._spec.viewers_max}")
+        self._check_places(newcomer.address)
+        wanted = offer.role if newcomer.rights.grant is Grant.DRIVER else Role.SPECTATOR
         fanout = self._streams.get(room)
         if fanout is None:
             fanout = self._streams[room] = Fanout(self._clock, self._spec.bitrate, self._set_bitrate)
-        viewer = Viewer(self._clock, fanout, self._policy, viewer_is_local, self._spec.ice_servers, self._gone)
-        self._viewers.add(viewer)
+        viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, self._spec.ice_servers, self._gone)
+        self._viewers[viewer] = whose(newcomer.address)
         try:
             await viewer.connection.take_offer(offer.sdp)
-            seat = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name)
+            seat = await self._rooms.join(room, viewer, offer.token, wanted, offer.name)
             if isinstance(seat, Refused):
                 viewer.leave("refused")
                 return seat
@@ -147,8 +169,18 @@ class Edge:
     def _set_bitrate(self, session: str, kbps: int) -> None:
         self._door.post(SetBitrate(session=session, kbps=kbps))
 
+    def _check_places(self, address: str) -> None:
+        """Raises `TooManyViewers`."""
+        if len(self._viewers) >= self._spec.viewers_max:
+            detail = f"{len(self._viewers)} viewers are connected, at most {self._spec.viewers_max}"
+            raise TooManyViewers("too_many_viewers", detail)
+        here = whose(address)
+        if sum(where == here for where in self._viewers.values()) >= self._per_address:
+            detail = f"{self._per_address} viewers are connected from this address, no more may be"
+            raise TooManyViewers("too_many_from_address", detail)
+
     def _gone(self, viewer: Viewer) -> None:
-        self._viewers.discard(viewer)
+        self._viewers.pop(viewer, None)
         self._past = _plus(self._past, viewer)
         self._in_background(viewer.connection.end())
         self._drop_idle_streams()
@@ -197,4 +229,4 @@ def _plus(sums: EdgeTotals, viewer: Viewer) -> EdgeTotals:
     )
 
 
-__all__ = ["BadOffer", "Edge", "EdgeSpec", "EdgeTotals", "TooManyViewers"]
+__all__ = ["BadOffer", "Edge", "EdgeSpec", "EdgeTotals", "Newcomer", "TooManyViewers"]

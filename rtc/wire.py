@@ -6,8 +6,10 @@ channel are a `WireError`. Knows no connection; the message types themselves liv
 
 import re
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from ..sessions.messages import (
     Accepted,
@@ -44,6 +46,7 @@ from ..sessions.messages import (
     Welcome,
     WorldState,
 )
+from ..sessions.rooms.rights import Grant
 
 __all__ = [
     "Accepted",
@@ -56,6 +59,7 @@ __all__ = [
     "Feedback",
     "FirstFrame",
     "FirstFrameView",
+    "Grant",
     "Input",
     "KeyEdge",
     "Leave",
@@ -77,6 +81,8 @@ __all__ = [
     "ResetWorld",
     "ResumeWorld",
     "Role",
+    "RoomAsk",
+    "RoomPass",
     "RoomView",
     "ServerMessage",
     "Shown",
@@ -88,6 +94,7 @@ __all__ = [
     "channel_of",
     "decode_body",
     "decode_client",
+    "decode_room_ask",
     "decode_server",
     "encode",
 ]
@@ -95,6 +102,7 @@ __all__ = [
 MESSAGE_BYTES_MAX = 16 * 1024
 BODY_BYTES_MAX = 64 * 1024
 DETAIL_CHARS_MAX = 200
+TTL_MAX_S = 30 * 24 * 3600
 
 
 class Channel(StrEnum):
@@ -148,6 +156,33 @@ class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token: str | None = None
     role: Role | None = None
     name: PersonName | None = None
+
+
+class RoomAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/rooms, from an application's back end with an API key. `room` None = a fresh name.
+
+    `identity`: whose seat it will be, however often they come. `role`: what the token lets them do. `metadata`: the
+    application's own words about them. `ttl_s`: how long the token opens the room.
+    """
+
+    room: str | None = None
+    identity: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    role: Grant = Grant.DRIVER
+    name: PersonName | None = None
+    metadata: Annotated[str, Meta(max_length=1024)] = ""
+    ttl_s: Annotated[float, Meta(ge=1, le=TTL_MAX_S)] = 6 * 3600.0
+
+
+class RoomPass(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Its 201 answer. `path`: the room's page on this server, to which `#token=...` is added for a browser.
+
+    `token`: missing on a server that asks for none. `expires`: Unix seconds.
+    """
+
+    room: str
+    path: str
+    token: str = ""
+    expires: int = 0
 
 
 class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -243,6 +278,14 @@ def decode_body(data: bytes) -> OfferBody:
         raise WireError("too_large", f"body of {len(data)} bytes, at most {BODY_BYTES_MAX}")
     try:
         return msgspec.json.decode(data, type=OfferBody)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise WireError("bad_body", str(error)) from None
+
+
+def decode_room_ask(data: bytes) -> RoomAsk:
+    """The body of POST /v1/rooms; raises `WireError`."""
+    try:
+        return msgspec.json.decode(data, type=RoomAsk)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise WireError("bad_body", str(error)) from None
 

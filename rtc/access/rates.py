@@ -3,14 +3,14 @@
 import ipaddress
 from collections import Counter, OrderedDict
 
-from ...sessions.rooms.rate import Rate
+from ...sessions.rate import Rate
 from .spec import AddressLimits
 
 KEPT = 4096
 
 
 class Rates:
-    """Of one server. `refused` counts by kind."""
+    """Of one server. `refused` counts by the code of the refusal, of every check at the door."""
 
     def __init__(self, limits: AddressLimits) -> None:
         self._limits = limits
@@ -30,9 +30,7 @@ class Rates:
         self._buckets[kind, who] = bucket
         if len(self._buckets) > KEPT:
             self._buckets.popitem(last=False)
-        allowed = bucket.allows(now)
-        self.refused[kind] += not allowed
-        return allowed
+        return bucket.allows(now)
 
 
 def whose(address: str) -> str:

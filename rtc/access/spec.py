@@ -19,8 +19,8 @@ class AddressLimits:
 
 @dataclass(frozen=True, slots=True)
 class AccessSpec:
-    """`keys` empty = an open server. `loopback`: it listens on this machine alone. `hosts`: names it goes by, beside its
-    addresses and `localhost`; `.name` = whatever ends so, `*` = any. `origins`: sites that may embed it, `*` = any.
+    """`keys` empty = an open server. `loopback`: it listens on this machine alone. `hosts`: names it goes by, beside
+    its addresses and `localhost`; `.name` = whatever ends so, `*` = any. `origins`: sites that may embed it, `*` = any.
     `proxies`: whose forwarding headers are believed. `base_path`: what a proxy puts in front of every path.
     """
 

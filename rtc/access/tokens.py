@@ -18,7 +18,6 @@ from .keys import ApiKey, ApiKeys
 
 ALGORITHM = "HS256"
 TTL_S = 6 * 3600
-TTL_MAX_S = 30 * 24 * 3600
 EARLY_S = 60
 """So much a clock that signs may be ahead of ours."""
 BYTES_MAX = 4096

@@ -8,7 +8,6 @@ they do.
 
 import base64
 import binascii
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...clock import Clock
-from ...sessions.rooms.rights import OPEN, Rights
+from ...sessions.rooms.rights import OPEN
 from ..access.forwarded import Caller, caller_of
 from ..access.names import host_allowed, origin_allowed, same_origin
 from ..access.needs import ALIVE, Door, Need, door_of
@@ -32,7 +31,7 @@ EXPOSED = "Location, ETag, Link, Retry-After, Accept-Patch"
 ALLOWED_METHODS = "GET, POST, PATCH, DELETE, OPTIONS"
 ALLOWED_HEADERS = "Authorization, Content-Type, If-Match"
 
-SeatRights = Callable[[str, str], Rights | None]
+Seated = Callable[[str, str], bool]
 
 
 class Refusal(PermissionError):
@@ -44,15 +43,14 @@ class Refusal(PermissionError):
 
 
 class Guard:
-    """See the module docstring. `seat_rights(room, token)`: of who sits in that room under that seat token."""
+    """See the module docstring. `seated(room, token)`: whether somebody sits in that room under that token."""
 
-    def __init__(self, app: ASGIApp, spec: AccessSpec, clock: Clock, rates: Rates, seat_rights: SeatRights) -> None:
+    def __init__(self, app: ASGIApp, spec: AccessSpec, clock: Clock, rates: Rates, seated: Seated) -> None:
         self._app = app
         self._spec = spec
         self._clock = clock
         self._rates = rates
-        self._seat_rights = seat_rights
-        self.refused: Counter[str] = Counter()
+        self._seated = seated
         ancestors = " ".join(("'self'", *spec.origins))
         self._policy = f"frame-ancestors {ancestors}; object-src 'none'; base-uri 'self'"
 
@@ -75,11 +73,13 @@ class Guard:
                 return
             access = self._access(door_of(scope["method"], path), headers.get("authorization", ""))
         except Refusal as refusal:
-            self.refused[refusal.body.code] += 1
+            self._rates.refused[refusal.body.code] += 1
             await _refuse(send, refusal)
             return
         state = scope.setdefault("state", {})
         state["access"], state["caller"] = access, caller
+        if scope["method"] == "HEAD":  # as GET; the server sends no body
+            scope = {**scope, "method": "GET"}
         await self._app(scope, receive, send)
 
     # ---- checks -----------------------------------------------------------------------------------------------------
@@ -99,7 +99,9 @@ class Guard:
         if origin is None or embeds or same_origin(origin, caller.scheme, caller.host):
             return
         if method not in ("GET", "HEAD") or door_of(method, path).need is not Need.NOTHING:
-            raise Refusal(403, "foreign_origin", "pages of that origin may not use this server; --allow-origin lets them")
+            raise Refusal(
+                403, "foreign_origin", "pages of that origin may not use this server; --allow-origin lets them"
+            )
 
     def _access(self, door: Door, authorization: str) -> Access:
         """What the credentials say, enough for this door; raises `Refusal`."""
@@ -117,8 +119,8 @@ class Guard:
                 raise Refusal(401, "bad_token", "the credentials are not those of this server")
 
     def _by_token(self, door: Door, token: str) -> Access:
-        if door.need is Need.ROOM and (rights := self._seat_rights(door.room, token)) is not None:
-            return Access(door.room, rights)
+        if door.need is Need.ROOM and self._seated(door.room, token):
+            return Access(door.room, OPEN)
         try:
             access = read(self._spec.keys, token, self._clock.wall())
         except TokenRefused as error:

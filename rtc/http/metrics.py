@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from ...engine.api import Capacity, EngineClient
 from ...sessions.counters import GAUGES
 from ...sessions.rooms.rooms import Rooms
+from ..access.rates import Rates
 from ..edge import Edge
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -34,7 +35,8 @@ ABOUT_EDGE = {
 class EdgeCollector(Collector):
     """See the module docstring."""
 
-    def __init__(self, edge: Edge, rooms: Rooms, door: EngineClient) -> None:
+    def __init__(self, edge: Edge, rooms: Rooms, door: EngineClient, rates: Rates) -> None:
+        self._rates = rates
         self._edge = edge
         self._rooms = rooms
         self._door = door
@@ -42,6 +44,7 @@ class EdgeCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._of_edge()
         yield from self._of_rooms()
+        yield self._of_rates()
         for capacity in self._door.capacity():
             yield from _of_card(capacity)
 
@@ -57,6 +60,14 @@ class EdgeCollector(Collector):
         yield sent
         for name, total in asdict(self._edge.totals()).items():
             yield CounterMetricFamily(f"worldroom_edge_{name}", ABOUT_EDGE[name], value=total)
+
+    def _of_rates(self) -> Metric:
+        refused = CounterMetricFamily(
+            "worldroom_edge_refused", "requests refused at the door, by why", labels=("code",)
+        )
+        for code, count in sorted(self._rates.refused.items()):
+            refused.add_metric((code,), count)
+        return refused
 
     def _of_rooms(self) -> Iterator[Metric]:
         for name, count in asdict(self._rooms.counters()).items():
@@ -99,8 +110,8 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         yield counter
 
 
-def exposition(edge: Edge, rooms: Rooms, door: EngineClient) -> bytes:
+def exposition(edge: Edge, rooms: Rooms, door: EngineClient, rates: Rates) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
-    registry.register(EdgeCollector(edge, rooms, door))
+    registry.register(EdgeCollector(edge, rooms, door, rates))
     return generate_latest(registry)

@@ -103,6 +103,11 @@ class Rooms:
         entry = self._entries.get(room)
         return await self._uploads.begin(None if entry is None else entry.room, token, media, body)
 
+    def seated(self, room: str, token: str) -> bool:
+        """Whether somebody has a seat in that room under that token, connected or not."""
+        entry = self._entries.get(room)
+        return entry is not None and entry.room is not None and entry.room.seats.of_token(token) is not None
+
     def views(self) -> tuple[RoomView, ...]:
         """Rooms whose session is open, in order of opening."""
         return tuple(_view(entry.room) for entry in self._entries.values() if entry.room is not None)

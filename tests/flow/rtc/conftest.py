@@ -12,11 +12,12 @@ from typing import TypeVar
 import av
 import numpy as np
 import pytest
-import uvicorn
 from worldroom.clock import SystemClock
 from worldroom.engine import api
+from worldroom.rtc.access.spec import AccessSpec
 from worldroom.rtc.edge import Edge, EdgeSpec
 from worldroom.rtc.http.app import create_app
+from worldroom.rtc.http.server import EdgeServer
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
@@ -200,16 +201,16 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(web_root: Path, udp_ports: tuple[int, int] | None = None) -> AsyncIterator[Served]:
+async def serving(
+    web_root: Path, udp_ports: tuple[int, int] | None = None, access: AccessSpec | None = None
+) -> AsyncIterator[Served]:
     clock, engine = SystemClock(), BarEngine()
     journal = Journal(clock)
     rooms = Rooms(engine, journal, clock, RoomsSpec(card="toy"))
     spec = EdgeSpec(web_root=web_root, loopback_only=True, udp_ports=udp_ports)
-    app = create_app(rooms, engine, spec)
+    app = create_app(rooms, engine, spec, access=access)
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1, ws="none")
-    server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    server = EdgeServer(app)
     task = asyncio.create_task(server._serve([listener]))
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)

@@ -1,0 +1,50 @@
+"""What can be looked up: health, metrics, cards, capacity, sessions, the last steps, and rooms one may see."""
+
+from fastapi import FastAPI, Request, Response
+
+from ...engine.api import EngineClient
+from ...sessions.rooms.rooms import Rooms
+from ..access.rates import Rates
+from ..edge import Edge
+from .answers import BUSY_RETRY_S, ApiFault, access_of, json_answer
+from .metrics import CONTENT_TYPE, exposition
+from .trace import chrome_trace
+
+
+def add_lists(app: FastAPI, edge: Edge, rooms: Rooms, door: EngineClient, rates: Rates) -> None:
+    @app.get("/healthz")
+    async def health() -> Response:
+        return json_answer({"ok": True})
+
+    @app.get("/readyz")
+    async def ready() -> Response:
+        if not door.ready:
+            raise ApiFault(503, "not_ready", "models are loading and warming up", BUSY_RETRY_S)
+        return json_answer({"ready": True})
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(exposition(edge, rooms, door, rates), media_type=CONTENT_TYPE)
+
+    @app.get("/v1/cards")
+    async def cards() -> Response:
+        return json_answer(door.cards())
+
+    @app.get("/v1/capacity")
+    async def capacity() -> Response:
+        return json_answer(door.capacity())
+
+    @app.get("/v1/sessions")
+    async def sessions() -> Response:
+        return json_answer(door.sessions())
+
+    @app.get("/v1/trace")
+    async def trace() -> Response:
+        """Opens in ui.perfetto.dev or chrome://tracing."""
+        return json_answer(chrome_trace(door.steps()))
+
+    @app.get("/v1/rooms")
+    async def listed(request: Request) -> Response:
+        """Those that the caller's token may see."""
+        access = access_of(request)
+        return json_answer([view for view in rooms.views() if access.lists or view.room == access.room])
