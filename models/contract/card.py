@@ -164,6 +164,11 @@ class ModelCard:
         return next((loop.name for loop in self.loops[1:] if loop.makes is Payload.TEXT), None)
 
     @property
+    def prompt_every(self) -> int:
+        """The prompt loop runs once in so many chunks; what a run writes steers from the next run's first chunk on."""
+        return next((node.every for node in self.program.loops if node.name == self.prompt_loop), 0)
+
+    @property
     def capabilities(self) -> Capabilities:
         takes = self.program.payloads(source=INPUT)
         absent = {Payload.CONTROLS} if not self.controls else set()

@@ -12,6 +12,8 @@ from .faults import CardFault
 from .loop import ChunkLoop, PromptLoop, Runtime
 from .recipe import RuntimeChoice
 
+AnyLoop = ChunkLoop[Any, Any, Any, Any] | PromptLoop[Any, Any, Any, Any]
+
 
 class SlabIO(Protocol):
     """A runtime's cache as bytes, for snapshots. Called on the device's thread only, between steps."""
@@ -63,7 +65,7 @@ class LoadedCard:
     card: ModelCard
     choice: RuntimeChoice
     weights: str
-    loops: Mapping[str, ChunkLoop[Any, Any, Any, Any] | PromptLoop[Any, Any, Any, Any]]
+    loops: Mapping[str, AnyLoop]
     runtime: Runtime[Any, Any]
     carry: type[msgspec.Struct] | None = None
     slab: SlabIO | None = None

@@ -98,7 +98,8 @@ class Ask(Generic[Carry]):
     `carry`: what the previous chunk's `Outcome` handed on; None at the start of a world or after a reset.
     `committed`: chunks whose cache write is committed in this session's slot since its last reset.
     `opening_FHWC`: frames the world starts from (one image, or the end of a video), uint8 RGB of the card's size;
-    read by the first chunk alone, and only by cards whose loops have an ENCODE step.
+    read by the first chunk alone, and only by cards whose loops have an ENCODE step. `written`: embedding of the text
+    that the card's prompt loop wrote last; None where there is none, or none yet.
     """
 
     seed: int
@@ -110,6 +111,7 @@ class Ask(Generic[Carry]):
     carry: Carry | None
     committed: int
     opening_FHWC: npt.NDArray[np.uint8] | None = None
+    written: object | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class PromptAsk(Generic[Carry]):
     """What one run of a `PromptLoop` starts from. `run` counts its runs in this world.
 
     `carry`: of its run before, None at the start. `seen`: the main loop's carry where this run starts, None at the
-    start.
+    start; it may be an early one, so nothing may be read of it that only pictures tell.
     """
 
     seed: int

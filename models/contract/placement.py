@@ -144,4 +144,14 @@ def realtime(decode: Placement = Placement.DEVICE, loop: str = CHUNK_ROLLOUT) ->
     )
 
 
+def narrated(prompt_loop: str, every: int) -> Program:
+    """A session of two loops: the second one writes a prompt in every `every` chunks, from what the first one made."""
+    plain = realtime()
+    writes = (
+        Edge(CHUNK_ROLLOUT, prompt_loop, Payload.LATENTS, delay=1),
+        Edge(prompt_loop, "prompt_encode", Payload.TEXT),
+    )
+    return Program("narrated", (*plain.nodes, LoopNode(prompt_loop, every=every)), (*plain.edges, *writes))
+
+
 REALTIME = realtime()

@@ -1,7 +1,7 @@
 """The interleave gate: sessions stepped in a random order and in mixed batches make the same frames as alone.
 
 Fits every card: it reads the card's controls, makes up prompts and presses from a seed, and batches exactly what the
-engine may batch (steps of equal kind and shape). Values are compared chunk by chunk, latents through their digest.
+engine may batch (steps of equal loop, kind and shape). Values are compared chunk by chunk, latents by their digest.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ import numpy as np
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from .ladder import Pair, ParityCheck, ParityLevel
+from .prompts import ParityPrompts
 from .session import ChunkInput, ParitySession
 
 
@@ -73,9 +74,10 @@ def run_together(worlds: Sequence[ParitySession], rng: random.Random) -> None:
     """Step the worlds to their end: pick one at random, batch with it whatever may share its step, some of the time."""
     while waiting := [world for world in worlds if not world.finished]:
         for world in waiting:
-            if world.plan is None and rng.random() < 0.7:
+            if world.may_begin and rng.random() < 0.7:
                 world.begin()
-        ready = [world for world in waiting if world.plan is not None]
+        steppers: list[ParitySession | ParityPrompts] = [*waiting, *(world.prompts for world in waiting)]
+        ready = [stepper for stepper in steppers if stepper.plan is not None]
         if not ready:
             continue
         first = rng.choice(ready)
@@ -83,14 +85,14 @@ def run_together(worlds: Sequence[ParitySession], rng: random.Random) -> None:
         rng.shuffle(batch)
         plans = [world.plan for world in batch if world.plan is not None]
         results = first.loaded.runtime.execute(plans[0].kind, [p.row for p in plans], [w.view() for w in batch])
-        for world, result in zip(batch, results, strict=True):
-            world.advance(result)
+        for stepper, result in zip(batch, results, strict=True):
+            stepper.advance(result)
 
 
-def _may_share(a: ParitySession, b: ParitySession) -> bool:
+def _may_share(a: ParitySession | ParityPrompts, b: ParitySession | ParityPrompts) -> bool:
     if a.plan is None or b.plan is None:
         return False
-    return (a.plan.kind, a.plan.shape) == (b.plan.kind, b.plan.shape)
+    return (a.name, a.plan.kind, a.plan.shape) == (b.name, b.plan.kind, b.plan.shape)
 
 
 def _bytes(digest: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":

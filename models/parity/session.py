@@ -15,6 +15,7 @@ from ..contract.cache import CacheSpec, CacheView
 from ..contract.conditions import Conditions, PromptShare
 from ..contract.loaded import LoadedCard
 from ..contract.loop import Ask, Commit, Done, Outcome, WorkPlan
+from .prompts import ParityPrompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,23 @@ class ParitySession:
     carry: Any = None
     outcomes: list[Outcome[Any]] = field(default_factory=list)
     plan: WorkPlan[Any] | None = None
+    prompts: ParityPrompts = field(init=False)
     _state: Any = None
     _rebuilt: tuple[int, ...] = ()
     _staged: bool = False
+
+    def __post_init__(self) -> None:
+        self.prompts = ParityPrompts(self.loaded, self.seed, self.features)
+
+    @property
+    def name(self) -> str:
+        """Of the loop whose steps these are."""
+        return self.loaded.card.main_loop
+
+    @property
+    def may_begin(self) -> bool:
+        """No chunk is under way, and the next one need not wait for its prompt."""
+        return self.plan is None and self.prompts.may_begin(len(self.outcomes))
 
     @property
     def cache(self) -> CacheSpec | None:
@@ -69,6 +84,7 @@ class ParitySession:
     def begin(self) -> None:
         """Start the next chunk; its first step is then in `plan`."""
         given = self.inputs[len(self.outcomes)]
+        self.prompts.begin(len(self.outcomes), self.carry)
         shares = tuple(PromptShare(text, weight) for text, weight in given.shares)
         conditions = Conditions(0, given.controls, given.pointer, shares, 1, 0, given.recache)
         ask = Ask(
@@ -81,6 +97,7 @@ class ParitySession:
             carry=self.carry,
             committed=self.commits,
             opening_FHWC=self.opening_FHWC if self.carry is None else None,
+            written=self.prompts.written,
         )
         self._state, self._rebuilt, self._staged = self.loaded.loop.init(ask), (), False
         self._next()
@@ -109,6 +126,9 @@ class ParitySession:
     def run(self) -> Iterator[Outcome[Any]]:
         """All chunks, alone on the device."""
         while not self.finished:
+            while not self.prompts.may_begin(len(self.outcomes)) and (plan := self.prompts.plan) is not None:
+                (result,) = self.loaded.runtime.execute(plan.kind, [plan.row], [None])
+                self.prompts.advance(result)
             if self.plan is None:
                 self.begin()
             if self.plan is not None:

@@ -1,13 +1,16 @@
-"""The toy card: a world of small integers whose every step shows in the result, for tests and for measuring transport.
+"""The toy cards: a world of small integers whose every step shows in the result, for tests and for measuring transport.
 
 `ToySpec` sets what a step costs and how frames are paced; nothing else about the card can change.
 """
+
+from dataclasses import replace
 
 import msgspec
 
 from ..contract.cache import CacheSpec
 from ..contract.card import ComponentSpec, Control, FrameSpec, LoopSpec, ModelCard, Parity
 from ..contract.loop import StepKind
+from ..contract.placement import Payload, narrated, realtime
 from ..contract.recipe import Method, Precision, RecipeSpec, RuntimeChoice
 
 CHANNELS = 8
@@ -44,6 +47,17 @@ RECIPE = RecipeSpec(
 )
 
 
+CLIP_STEPS, CLIP_FRAMES, PREVIEW_EVERY = 50, 12, 10
+CLIP_RECIPE = replace(
+    RECIPE,
+    name="toy-clip-1",
+    sigmas=(tuple(1 - step / CLIP_STEPS for step in range(CLIP_STEPS)),),
+    default=RuntimeChoice("integer", CLIP_STEPS, Precision.INT),
+    assumes_loop="diffusion_denoise",
+)
+NARRATOR, NARRATED_EVERY = "narrator", 4
+
+
 def toy_card(spec: ToySpec) -> ModelCard:
     return ModelCard(
         name="toy",
@@ -64,4 +78,31 @@ def toy_card(spec: ToySpec) -> ModelCard:
         ),
         cache=CacheSpec(ring=WINDOW + 1, bytes_per_entry=CHANNELS * 8),
         suggestions=("a calm blue sea", "a red desert", "a green nebula", "violet dusk"),
+    )
+
+
+def narrated_card(spec: ToySpec) -> ModelCard:
+    """The toy with a second loop that writes a prompt every four chunks."""
+    card = toy_card(spec)
+    return replace(
+        card,
+        name="toy-narrated",
+        title="Toy with a narrator: a second loop writes what comes next",
+        loops=(*card.loops, LoopSpec(NARRATOR, (StepKind.TOKEN,), makes=Payload.TEXT)),
+        program=narrated(NARRATOR, NARRATED_EVERY),
+    )
+
+
+def clip_card(spec: ToySpec) -> ModelCard:
+    """Whole clips of 50 steps that show parts of themselves on the way."""
+    return replace(
+        toy_card(spec),
+        name="toy-clip",
+        title="Toy clips: fifty steps, seen early",
+        loops=(LoopSpec("diffusion_denoise", (StepKind.DENOISE, StepKind.PREVIEW, StepKind.DECODE)),),
+        recipe=CLIP_RECIPE,
+        frame=FrameSpec(WIDTH, HEIGHT, SCALE, spec.fps, CLIP_FRAMES, smooth=False),
+        controls=(),
+        cache=None,
+        program=realtime(loop="diffusion_denoise"),
     )

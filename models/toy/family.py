@@ -5,12 +5,12 @@ from pathlib import Path
 
 from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
-from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
 from ..family import Family, FamilyOptions
 from . import parity
-from .card import ToySpec, toy_card
-from .loop import ToyCarry, ToyLoop
+from .card import ToySpec, clip_card, narrated_card, toy_card
+from .clip import ToyClipCarry, ToyClipLoop, ToyClipRuntime, ToyClipState
+from .load import toy_loaded
 from .runtime import ToyRuntime
 
 
@@ -18,12 +18,14 @@ def toy_family(spec: ToySpec) -> Family:
     """The toys that a spec makes."""
 
     def load(card: ModelCard, choice: RuntimeChoice, _checkpoint: Path | None) -> LoadedCard:
-        runtime = ToyRuntime(spec, time.sleep)
-        return LoadedCard(card, choice, "none", {CHUNK_ROLLOUT: ToyLoop(spec)}, runtime, ToyCarry, runtime)
+        if card.name == "toy-clip":
+            loops = {card.main_loop: ToyClipLoop()}
+            return LoadedCard(card, choice, "none", loops, ToyClipRuntime(), ToyClipCarry, state=ToyClipState)
+        return toy_loaded(card, choice, ToyRuntime(spec, time.sleep))
 
     return Family(
         name="toy",
-        cards=(toy_card(spec),),
+        cards=(toy_card(spec), narrated_card(spec), clip_card(spec)),
         load=load,
         checks=parity.checks,
         manifest=lambda card: None,

@@ -33,22 +33,35 @@ class GoldenChunk:
 
 
 def run(
-    seed: int, branch: int, steps: int, fps: int, per_chunk: int, inputs: list[GoldenInput], first_chunk: int = 0
+    seed: int,
+    branch: int,
+    steps: int,
+    fps: int,
+    per_chunk: int,
+    inputs: list[GoldenInput],
+    first_chunk: int = 0,
+    narrated: bool = False,
 ) -> list[GoldenChunk]:
-    """What chunks `first_chunk`.. of a world that starts there must be. Ships are in pixels."""
+    """What chunks `first_chunk`.. of a world that starts there must be. Ships are in pixels.
+
+    `narrated`: every fourth chunk a text is begun that steers from the next fourth chunk on.
+    """
     last = _words(seed, branch, 0, 4)
     x, y, vx, vy = 5120, 2048, 0, 0
     entries: list[list[int]] = []
-    chunks = []
+    chunks: list[GoldenChunk] = []
+    text, memory, written = "", 0, [0] * 8
     for number, given in enumerate(inputs, first_chunk):
         keys = [round(value * 1000) for value in given.controls]
         steering = [sum(key * (31 + 7 * i + c) for i, key in enumerate(keys)) for c in range(8)]
         prompt = [0] * 8
-        for text, weight in given.prompts:
-            digest = hashlib.sha256(text.encode("utf-8")).digest()
-            for c in range(8):
-                prompt[c] += int.from_bytes(digest[4 * c : 4 * c + 4], "little") % P * round(weight * 1000)
-        prompt = [value // 1000 for value in prompt]
+        for said, weight in given.prompts:
+            for c, word in enumerate(_hashed(said)):
+                prompt[c] += word * round(weight * 1000)
+        if narrated and number % 4 == 0:
+            written = _hashed(text) if text else written
+            text, memory = _narrate(seed, branch, number // 4, memory, list(last) if chunks else [0] * 8)
+        prompt = [(prompt[c] // 1000 + 3 * written[c]) % P if any(written) else prompt[c] // 1000 for c in range(8)]
 
         window = entries[-4:]
         context = [len(window) + sum((2 + age) * window[-1 - age][c] for age in range(len(window))) for c in range(8)]
@@ -78,6 +91,33 @@ def run(
         packed = b"".join(value.to_bytes(8, "little") for value in latent)
         chunks.append(GoldenChunk(tuple(latent), hashlib.sha256(packed).hexdigest(), tuple(ships), tuple(rows)))
     return chunks
+
+
+def clip(seed: int, branch: int, number: int, text: str) -> list[int]:
+    """The last latent of one clip of 50 steps."""
+    latent, prompt = _words(seed, branch, number, 0), _hashed(text)
+    for step in range(50):
+        level, noise = 1000 - 20 * step, _words(seed, branch, number, step + 1)
+        latent = [
+            (latent[c] * (1000 - level) + noise[c] * level + latent[c] * 48271 + prompt[c] * 5) % P for c in range(8)
+        ]
+    return latent
+
+
+def _narrate(seed: int, branch: int, run: int, memory: int, seen: list[int]) -> tuple[str, int]:
+    """Six words, and the memory that they leave."""
+    tokens: list[int] = []
+    for step in range(6):
+        said = sum((2 + place) * token for place, token in enumerate(tokens))
+        total = sum(seen) * 31 + said * 48271 + memory * 7 + _words(seed, branch, run, 512 + step)[0]
+        tokens.append(total % P % 8)
+    words = ["calm", "red", "storm", "glass", "slow", "violet", "deep", "bright"]
+    return " ".join(words[token] for token in tokens), (memory + sum(tokens)) % P
+
+
+def _hashed(text: str) -> list[int]:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return [int.from_bytes(digest[4 * c : 4 * c + 4], "little") % P for c in range(8)]
 
 
 def _words(seed: int, branch: int, chunk: int, step: int) -> list[int]:

@@ -120,7 +120,7 @@ class ToyLoop:
             steps=ask.steps,
             input_seq=ask.conditions.input_seq,
             controls=tuple(round(value * ONE) for value in ask.conditions.controls),
-            prompt_C=_mix_prompts(ask.features),
+            prompt_C=_steered(mix_prompts(ask.features), ask.written),
             carry=carry,
             step=0,
             x_C=_noise(ask.seed, ask.branch, ask.chunk, 0),
@@ -193,7 +193,14 @@ def _opening(seed: int, branch: int) -> ToyCarry:
     return ToyCarry(_noise(seed, branch, 0, RECIPE.steps_allowed()[-1]), ship, ())
 
 
-def _mix_prompts(features: tuple[tuple[object, float], ...]) -> Latent:
+def _steered(mixed_C: Latent, written: object | None) -> Latent:
+    """The person's prompts, and what the card's narrator wrote."""
+    if written is None:
+        return mixed_C
+    return (mixed_C + 3 * mix_prompts(((written, 1.0),))) % MODULUS
+
+
+def mix_prompts(features: tuple[tuple[object, float], ...]) -> Latent:
     mixed = np.zeros(CHANNELS, np.int64)
     for embedding, weight in features:
         if not isinstance(embedding, np.ndarray) or embedding.shape != (CHANNELS,):

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from worldroom.models import catalog
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.conditions import Conditions, PromptShare
-from worldroom.models.contract.loop import Ask, Commit, Done, Outcome
+from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, Previews
+from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared import serial
 from worldroom.models.toy import golden, markers
 from worldroom.models.toy.card import WINDOW, ToySpec
@@ -182,3 +184,35 @@ def test_markers_survive_scaling_and_refuse_damage() -> None:
 def test_spec_refuses_nonsense() -> None:
     with pytest.raises(ValueError, match="per_chunk >= 1"):
         ToySpec(per_chunk=0)
+
+
+def made(card: str, chunks: int) -> list[str]:
+    """Digests of a world that nobody steers."""
+    loaded = catalog.load(card)
+    loaded.runtime.allocate(1)
+    still = ChunkInput((0.0,) * len(loaded.card.controls), (0.0, 0.0), "a calm blue sea")
+    session = ParitySession(loaded, 0, 7, [still] * chunks, loaded.runtime.encode_prompt)
+    return [outcome.digest for outcome in session.run()]
+
+
+def test_what_the_narrator_wrote_steers_from_its_next_run_on() -> None:
+    plain, narrated = made("toy", 6), made("toy-narrated", 6)
+    assert plain[:4] == narrated[:4]
+    assert plain[4] != narrated[4] and plain[5] != narrated[5]
+
+
+def test_a_clip_shows_what_it_will_be_before_it_is_done_and_each_of_its_states_can_be_saved() -> None:
+    loaded, shown, states = catalog.load("toy-clip"), [], []
+    loop, share = loaded.loop, (PromptShare("a red desert", 1.0),)
+    feature = loaded.runtime.encode_prompt("a red desert")
+    state = loop.init(Ask(3, 0, 0, 50, Conditions(0, (), (0.0, 0.0), share, 1, 0), ((feature, 1.0),), None, 0))
+    assert isinstance(loop, Previews) and loaded.state is not None
+    while not isinstance(plan := loop.next(state), Done):
+        (result,) = loaded.runtime.execute(plan.kind, [plan.row], [None])
+        state = serial.loads(serial.dumps(loop.advance(state, result)), loaded.state)
+        states.append(state)
+        if (preview := loop.preview(state)) is not None:
+            shown.append((preview.done, preview.frames.shape))
+    assert shown == [(share / 50, (1, 96, 160, 3)) for share in (10, 20, 30, 40)]
+    outcome = loop.finalize(state)
+    assert outcome.frames.shape == loaded.card.frame.shape(opens=True) and len(states) == 55
