@@ -25,7 +25,8 @@ def export_component(
     shard: int = SHARD_BYTES,
 ) -> Path:
     """Write our tensors under the layout's public names below `root`, and check what was written. Returns its path."""
-    public = {layout.keys.to_public(key): tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
+    lead = layout.prefixes[0] if layout.prefixes else ""
+    public = {lead + layout.keys.to_public(key): tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
     path = root / layout.file
     match path.suffix:
         case ".safetensors":

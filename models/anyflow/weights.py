@@ -5,7 +5,14 @@
 
 from collections.abc import Callable, Mapping
 
-from ..checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
+from ..checkpoints.manifest import (
+    TOKENIZER_FILES,
+    CheckpointLayout,
+    ComponentManifest,
+    FolderManifest,
+    Manifest,
+    Shape,
+)
 from ..checkpoints.names import SAME_NAMES
 from .spec import LICENCE, AnyFlowSpec
 
@@ -33,7 +40,9 @@ def manifest(spec: AnyFlowSpec) -> Manifest:
         )
         for name, (library, kind) in _CLASSES.items()
     )
-    return Manifest(spec.name, components, LICENCE, extra=(("tokenizer", repo),) if repo else ())
+    return Manifest(
+        spec.name, components, LICENCE, folders=(FolderManifest("tokenizer", repo, TOKENIZER_FILES),) if repo else ()
+    )
 
 
 def _expects(spec: AnyFlowSpec, component: str) -> Callable[[], Mapping[str, Shape]]:

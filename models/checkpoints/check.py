@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..weights import WeightsError, nearest
-from .manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
-from .stored import StoredTensor, open_stored, without
+from .manifest import CheckpointLayout, ComponentManifest, FolderManifest, Manifest, Shape
+from .names import SAME_NAMES
+from .scaled import unscaled
+from .stored import STEMS, StoredTensor, open_stored, without
+from .wrapping import Unwrapped, unwrapped
 
 INDEXES = ("modular_model_index.json", "model_index.json")
 
@@ -52,14 +55,47 @@ def check(manifest: Manifest, root: Path) -> tuple[Finding, ...]:
             findings.append(Finding(component.name, find(component, root), ""))
         except WeightsError as error:
             findings.append(Finding(component.name, None, str(error)))
+    for folder in manifest.folders:
+        try:
+            findings.append(Finding(folder.name, find_folder(folder, root), ""))
+        except WeightsError as error:
+            findings.append(Finding(folder.name, None, str(error)))
     return tuple(findings)
+
+
+def find_folder(folder: FolderManifest, root: Path) -> Found:
+    """A folder another library loads: its files, its configuration and its headers; raises `WeightsError`."""
+    path = root / folder.name
+    if not path.is_dir():
+        raise WeightsError(path, f"the folder '{folder.name}' is missing: `worldroom cards pull` fetches it")
+    for group in folder.needs:
+        if not any((path / name).is_file() for name in group):
+            raise WeightsError(path, f"holds none of {', '.join(group)}")
+    if folder.config:
+        config = json_of(path / "config.json")
+        for key, value in folder.config.items():
+            if config.get(key) != value:
+                raise WeightsError(path / "config.json", f"says {key} = {config.get(key)}, expected {value}")
+    weights = any(name.startswith(STEMS) for group in folder.needs for name in group)
+    table = open_stored(path) if weights else {}
+    return Found(folder.name, CheckpointLayout("transformers", folder.name, SAME_NAMES, folder.repo), path, table)
+
+
+def json_of(file: Path) -> Mapping[str, object]:
+    """The object in a JSON file; raises `WeightsError`."""
+    try:
+        made = json.loads(file.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise WeightsError(file, f"is not JSON ({error})") from error
+    if not isinstance(made, dict):
+        raise WeightsError(file, f"holds a {type(made).__name__}, not an object")
+    return made
 
 
 def find(component: ComponentManifest, root: Path) -> Found:
     """The component under a checkpoint's root, checked against what it must hold; raises `WeightsError`."""
     layout, path = locate(component, root)
-    table = without(open_stored(path, layout.unwrap), layout.ignore)
-    return Found(component.name, layout, path, compare(component, layout, path, table))
+    return Found(component.name, layout, path, compare(component, layout, path, open_stored(path, layout.unwrap)))
 
 
 def locate(component: ComponentManifest, root: Path) -> tuple[CheckpointLayout, Path]:
@@ -85,29 +121,44 @@ def best_layout(component: ComponentManifest, path: Path) -> CheckpointLayout:
 def compare(
     component: ComponentManifest, layout: CheckpointLayout, path: Path, table: Mapping[str, StoredTensor]
 ) -> dict[str, StoredTensor]:
-    """The table under our names; raises `WeightsError` for a missing, extra or misshapen key or a wrong dtype."""
+    """The table under our names; raises `WeightsError` for a missing, extra or misshapen key or a wrong dtype.
+
+    Complaints name keys as the file has them.
+    """
     expected = component.expects()
     public = {layout.keys.to_public(key): key for key in expected}
-    missing, extra = sorted(set(public) - set(table)), sorted(set(table) - set(public))
+    plain = _plain(component, layout, path, table)
+    found, named = plain.table, plain.named
+    missing, extra = sorted(set(public) - set(found)), sorted(set(found) - set(public))
     if missing:
-        near = nearest(missing[0], extra)
-        raise WeightsError(path, f"key '{missing[0]}' is missing ({len(missing)} in all){near}")
+        near = nearest(named(missing[0]), [named(key) for key in extra])
+        raise WeightsError(path, f"key '{named(missing[0])}' is missing ({len(missing)} in all){near}")
     if extra:
-        near = nearest(extra[0], sorted(public))
-        file = table[extra[0]].file
-        raise WeightsError(file, f"key '{extra[0]}' is not expected ({len(extra)} in all){near}")
+        near = nearest(named(extra[0]), [named(key) for key in sorted(public)])
+        file = found[extra[0]].file
+        raise WeightsError(file, f"key '{named(extra[0])}' is not expected ({len(extra)} in all){near}")
     mapped = {}
     for name, key in public.items():
-        _check_entry(name, table[name], tuple(expected[key]), component.dtypes)
-        mapped[key] = table[name]
+        _check_entry(named(name), found[name], tuple(expected[key]), component.dtypes)
+        mapped[key] = found[name]
     return mapped
+
+
+def _plain(
+    component: ComponentManifest, layout: CheckpointLayout, path: Path, table: Mapping[str, StoredTensor]
+) -> Unwrapped:
+    """The table without what other programs put before its keys, without scales, without what is no weight of ours."""
+    wanted = {layout.keys.to_public(key) for key in component.expects()}
+    plain = unwrapped(without(table, layout.ignore), wanted, layout.prefixes)
+    return Unwrapped(without(unscaled(path, plain.table), layout.ignore), plain.stored, plain.lead)
 
 
 def _check_entry(name: str, entry: StoredTensor, shape: Shape, dtypes: tuple[str, ...]) -> None:
     if entry.shape != shape:
         raise WeightsError(entry.file, f"key '{name}' has shape {entry.shape}, expected {shape}")
     if entry.dtype not in dtypes:
-        raise WeightsError(entry.file, f"key '{name}' has dtype {entry.dtype}, expected {', '.join(dtypes)}")
+        bare = " (fp8 without scales)" if entry.dtype.startswith("float8") else ""
+        raise WeightsError(entry.file, f"key '{name}' has dtype {entry.dtype}{bare}, expected {', '.join(dtypes)}")
 
 
 def _check_file(manifest: Manifest, file: Path) -> Finding:
@@ -126,7 +177,8 @@ def _hits(component: ComponentManifest, layout: CheckpointLayout, path: Path) ->
         table = open_stored(path, layout.unwrap)
     except WeightsError:
         return -1
-    return sum(layout.keys.to_public(key) in table for key in component.expects())
+    wanted = {layout.keys.to_public(key) for key in component.expects()}
+    return len(wanted & unwrapped(table, wanted, layout.prefixes).table.keys())
 
 
 def _indexed(root: Path, component: str) -> Path | None:
@@ -135,13 +187,10 @@ def _indexed(root: Path, component: str) -> Path | None:
         file = root / name
         if not file.is_file():
             continue
-        try:
-            index = json.loads(file.read_text())
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise WeightsError(file, f"is not JSON ({error})") from error
-        entry = index.get(component) if isinstance(index, dict) else None
+        index = json_of(file)
+        entry = index.get(component)
         if not isinstance(entry, list) or not entry:
-            known = [key for key, value in index.items() if isinstance(value, list)] if isinstance(index, dict) else []
+            known = [key for key, value in index.items() if isinstance(value, list)]
             raise WeightsError(file, f"component '{component}' is missing{nearest(component, known)}")
         where = entry[2] if len(entry) > 2 and isinstance(entry[2], dict) else {}
         subfolder = where.get("subfolder") or component

@@ -22,8 +22,9 @@ class CheckpointLayout:
     `file`: relative to the checkpoint's root: a `.safetensors`, `.pt`, `.pth` or `.bin` file, an `.index.json` of
     shards, or a folder as diffusers saves it. `unwrap`: entries of a `.pt` dictionary to descend into, the first that
     is there (`("generator_ema", "generator")`); () = the file is the table itself. `ignore`: regular expressions of
-    public keys that are no weights of ours (buffers, an optimizer's). `repo`: where `cards pull` finds the file;
-    '' = nowhere.
+    public keys that are no weights of ours (buffers, an optimizer's). `prefixes`: what may stand before every key,
+    beside nothing at all; the first is how the file was published. `repo`: where `cards pull` finds the file; '' =
+    nowhere.
     """
 
     name: str
@@ -32,6 +33,7 @@ class CheckpointLayout:
     repo: str = ""
     unwrap: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +48,35 @@ class ComponentManifest:
     """Written as config.json beside a diffusers export; `_class_name` names the class."""
 
 
+TOKENIZER_FILES = (("tokenizer.json", "spiece.model"), ("tokenizer_config.json",))
+TEXT_ENCODER_FILES = (
+    ("config.json",),
+    ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderManifest:
+    """A folder that another library loads by its own configuration: a prompt encoder, a tokenizer.
+
+    `needs`: of each group of file names one must be there. `config`: what its config.json must say.
+    """
+
+    name: str
+    repo: str
+    needs: tuple[tuple[str, ...], ...]
+    config: Mapping[str, object] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All components of one card. `revision` is the hub's branch, tag or commit to pull.
-
-    `extra`: (path, repository) of files to pull that hold no weights, a tokenizer's folder say.
-    """
+    """All that loading a card reads. `revision` is the hub's branch, tag or commit to pull."""
 
     card: str
     components: tuple[ComponentManifest, ...]
     licence: str
     revision: str = "main"
-    extra: tuple[tuple[str, str], ...] = ()
+    folders: tuple[FolderManifest, ...] = ()
 
     def component(self, name: str) -> ComponentManifest:
         for component in self.components:

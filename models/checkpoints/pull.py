@@ -57,7 +57,8 @@ def pull(manifest: Manifest, folder: Path, hub: Hub, say: Callable[[str], None])
     Raises `PullError`; what was fetched before stays and the next call goes on from there.
     """
     wanted: dict[str, list[str]] = {}
-    for path, repo in (*((layout.file, layout.repo) for layout in _published(manifest)), *manifest.extra):
+    folders = ((part.name, part.repo) for part in manifest.folders)
+    for path, repo in (*((layout.file, layout.repo) for layout in _published(manifest)), *folders):
         wanted.setdefault(repo, []).append(path)
     api = HfApi(endpoint=hub.endpoint)
     pulled: list[Pulled] = []

@@ -105,8 +105,10 @@ def _safetensors_reader(file: Path, key: str) -> Callable[[], Tensor]:
 
 
 def _torch_file(file: Path, unwrap: Sequence[str]) -> dict[str, StoredTensor]:
+    """A zip is opened on the `meta` device: its headers alone, whatever its size. An older file is read whole."""
+    device = "meta" if _is_zip(file) else "cpu"
     try:
-        loaded: object = torch.load(file, map_location="cpu", weights_only=True, mmap=_is_zip(file))
+        loaded: object = torch.load(file, map_location=device, weights_only=True)
     except pickle.UnpicklingError as error:
         reason = str(error).split("\n", 1)[0]
         raise WeightsError(file, f"wants to run code when opened and is refused ({reason[:160]})") from error
@@ -141,12 +143,29 @@ def _entries(file: Path, table: Mapping[str, object]) -> dict[str, StoredTensor]
         if not isinstance(value, Tensor):
             raise WeightsError(file, f"key '{key}' is a {type(value).__name__}, not a tensor")
         dtype = str(value.dtype).removeprefix("torch.")
-        entries[str(key)] = StoredTensor(file, tuple(value.shape), dtype, _held(value))
+        entries[str(key)] = StoredTensor(file, tuple(value.shape), dtype, _torch_reader(file, value))
     return entries
 
 
-def _held(value: Tensor) -> Callable[[], Tensor]:
-    return lambda: value
+def _torch_reader(file: Path, value: Tensor) -> Callable[[], Tensor]:
+    """Reads the bytes of one tensor where the zip says they lie; a tensor with values is its own reader."""
+    if not value.is_meta:
+        return lambda: value
+    start = value.untyped_storage()._checkpoint_offset or 0
+
+    def read() -> Tensor:
+        if value.numel() == 0:
+            return torch.empty(value.shape, dtype=value.dtype)
+        last = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+        begin, count = int(value.storage_offset()) * value.itemsize, (last + 1) * value.itemsize
+        with file.open("rb") as opened:
+            opened.seek(start + begin)
+            raw = bytearray(opened.read(count))
+        if len(raw) != count:
+            raise WeightsError(file, f"ends inside a tensor of {list(value.shape)}")
+        return torch.frombuffer(raw, dtype=value.dtype).as_strided(value.shape, value.stride())
+
+    return read
 
 
 def _shards(index: Path) -> dict[str, StoredTensor]:

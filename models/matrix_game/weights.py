@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ..checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
-from ..checkpoints.names import SAME_NAMES, KeyMap, Rename
+from ..checkpoints.names import SAME_NAMES
 from .spec import LICENCE, MatrixGameSpec, Mode
 
 if TYPE_CHECKING:
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 REPO = "Skywork/Matrix-Game-2.0"
 IMAGE_REPO = "FastVideo/Matrix-Game-2.0-Base-Diffusers"
-WRAPPED = KeyMap((Rename("model.{*}", "{*}"),))
-VISION = KeyMap((Rename("vision_model.{*}", "{*}"),))
 FILES = {
     Mode.UNIVERSAL: "base_distilled_model/base_distill.safetensors",
     Mode.GTA: "gta_distilled_model/gta_keyboard2dim.safetensors",
@@ -28,7 +26,7 @@ def manifest(spec: MatrixGameSpec) -> Manifest:
         "transformer",
         _shapes(lambda: _transformer(spec)),
         (
-            CheckpointLayout("original", FILES[spec.mode], WRAPPED, repo=repo),
+            CheckpointLayout("original", FILES[spec.mode], SAME_NAMES, repo=repo, prefixes=("model.",)),
             CheckpointLayout("plain", "transformer/diffusion_pytorch_model.safetensors", SAME_NAMES),
         ),
         config={"_class_name": "CausalWanModel"},
@@ -38,7 +36,9 @@ def manifest(spec: MatrixGameSpec) -> Manifest:
     )
     if spec.random:
         return Manifest(spec.name, (transformer, vae), LICENCE)
-    folder = CheckpointLayout("diffusers", "image_encoder", VISION, repo=IMAGE_REPO, ignore=(r".*position_ids",))
+    folder = CheckpointLayout(
+        "diffusers", "image_encoder", SAME_NAMES, IMAGE_REPO, ignore=(r".*position_ids",), prefixes=("vision_model.",)
+    )
     image = ComponentManifest(
         "image_encoder",
         _shapes(_clip),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from ..checkpoints.check import find
+from ..checkpoints.check import find, find_folder
 from ..checkpoints.load import digest, load_component, read
 from ..checkpoints.manifest import Manifest
 from ..contract.card import ModelCard, Parity
@@ -81,6 +81,8 @@ def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype
         adapter = find(manifest.component("lora"), root)
         lora.merge(transformer, lora.read(read(adapter), spec.lora_alpha, transformer))
         found.append(adapter)
+    for folder in manifest.folders:
+        find_folder(folder, root)
     text = Umt5Text.load(root / "tokenizer", root / "text_encoder", spec.shape, dtype)
     text.to(device)
     return WanNetworks(transformer, vae, text, tiny), digest(found)

@@ -6,7 +6,15 @@ Our names are those of the original release, so its files need a prefix at most;
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ..checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest, Shape
+from ..checkpoints.manifest import (
+    TEXT_ENCODER_FILES,
+    TOKENIZER_FILES,
+    CheckpointLayout,
+    ComponentManifest,
+    FolderManifest,
+    Manifest,
+    Shape,
+)
 from ..checkpoints.names import KeyMap, Rename
 from ..shared.video.vae_footprint import VaeSizes
 from .spec import Decoder, WanSpec
@@ -18,8 +26,8 @@ _WAN = "Wan-AI/Wan2.1-T2V-1.3B"
 _WAN_DIFFUSERS = "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"
 
 _LONGLIVE = "Efficient-Large-Model/LongLive-1.3B"
-_LORA_PREFIX = KeyMap((Rename("base_model.model.{*}", "{*}"),))
-_MODEL_PREFIX = KeyMap((Rename("model._fsdp_wrapped_module.{*}", "{*}"), Rename("model.{*}", "{*}")))
+_LORA = ("base_model.model.", "base_model.model.model.")
+_MODEL = ("model.",)
 
 DIFFUSERS_TRANSFORMER = KeyMap((
     Rename("condition_embedder.text_embedder.linear_1.{}", "text_embedding.0.{}"),
@@ -95,10 +103,16 @@ def manifest(spec: WanSpec) -> Manifest | None:
         tiny = CheckpointLayout("original", "taew2_1.pth", KeyMap(), repo="", ignore=(r"encoder\..*",))
         parts.append(ComponentManifest("tiny_decoder", lambda: tiny_keys(spec), (tiny,)))
     if spec.lora_rank:
-        file = CheckpointLayout("original", "models/lora.pt", _LORA_PREFIX, repo=_LONGLIVE, unwrap=("generator_lora",))
+        file = CheckpointLayout(
+            "original", "models/lora.pt", KeyMap(), repo=_LONGLIVE, unwrap=("generator_lora",), prefixes=_LORA
+        )
         parts.append(ComponentManifest("lora", lambda: lora_keys(spec), (file,)))
     licence = "CC-BY-NC-SA-4.0" if spec.name.startswith("krea") else "Apache-2.0"
-    return Manifest(spec.name, tuple(parts), licence)
+    prompts = (
+        FolderManifest("text_encoder", _WAN_DIFFUSERS, TEXT_ENCODER_FILES, {"d_model": spec.shape.text_dim}),
+        FolderManifest("tokenizer", _WAN_DIFFUSERS, TOKENIZER_FILES),
+    )
+    return Manifest(spec.name, tuple(parts), licence, folders=prompts)
 
 
 _TRANSFORMERS: Mapping[str, tuple[str, tuple[CheckpointLayout, ...]]] = {
@@ -106,7 +120,7 @@ _TRANSFORMERS: Mapping[str, tuple[str, tuple[CheckpointLayout, ...]]] = {
         "",
         (
             CheckpointLayout(
-                "original", "checkpoints/self_forcing_dmd.pt", _MODEL_PREFIX, repo="gdhe17/Self-Forcing",
+                "original", "checkpoints/self_forcing_dmd.pt", KeyMap(), repo="gdhe17/Self-Forcing", prefixes=_MODEL,
                 unwrap=("generator_ema", "generator"),
             ),
         ),
@@ -115,7 +129,7 @@ _TRANSFORMERS: Mapping[str, tuple[str, tuple[CheckpointLayout, ...]]] = {
         "",
         (
             CheckpointLayout(
-                "original", "models/longlive_base.pt", _MODEL_PREFIX, repo=_LONGLIVE,
+                "original", "models/longlive_base.pt", KeyMap(), repo=_LONGLIVE, prefixes=_MODEL,
                 unwrap=("generator", "generator_ema"),
             ),
         ),
@@ -124,7 +138,8 @@ _TRANSFORMERS: Mapping[str, tuple[str, tuple[CheckpointLayout, ...]]] = {
         "",
         (
             CheckpointLayout(
-                "original", "krea-realtime-video-14b.safetensors", _MODEL_PREFIX, repo="krea/krea-realtime-video"
+                "original", "krea-realtime-video-14b.safetensors", KeyMap(), repo="krea/krea-realtime-video",
+                prefixes=_MODEL,
             ),
         ),
     ),
