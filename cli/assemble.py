@@ -34,6 +34,7 @@ from ..sessions.journal.streams import Streams
 from ..sessions.rooms.rooms import Rooms, RoomsSpec
 from ..sessions.rooms.suspend import RoomSuspension
 from ..sessions.rooms.suspend_store import SuspendStore
+from .checkpoints import checkpoint_of
 from .folders import cache_dir
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
@@ -80,8 +81,9 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     choice, asleep = _choice(spec, options), _empty(spec.data_dir / "asleep")
     engine_spec = EngineSpec(slots=spec.slots)
     prices = cache_dir() / "prices"
+    checkpoint = checkpoint_of(spec.card, spec.checkpoint)
     serving = WorkerSpec(
-        (spec.card,), choice, engine_spec, asleep, spec.checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
+        (spec.card,), choice, engine_spec, asleep, checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
     )
     clock = SystemClock()
     engine = WorkerPool(tuple(WorkerClient(serving, clock) for _ in range(spec.workers)))

@@ -127,6 +127,7 @@ def check(
     from ..models.weights import WeightsError
 
     _row(name)
+    path = checkpoints.checkpoint_of(name, path)
     if path is not None:
         checkpoints.check_checkpoint(name, path, as_json)
     try:

@@ -40,6 +40,12 @@ def default_checkpoint(name: str) -> Path:
     return data_dir() / "checkpoints" / name
 
 
+def checkpoint_of(name: str, given: Path | None) -> Path | None:
+    """The folder somebody named, else the one `cards pull` filled; None = the card's own weights, or none at all."""
+    pulled = default_checkpoint(name)
+    return given or (pulled if pulled.is_dir() else None)
+
+
 def pull(
     name: Annotated[str, typer.Argument(help="Name of the card.")],
     into: Annotated[Path | None, typer.Option(help="Folder; default: checkpoints/NAME in the data folder.")] = None,

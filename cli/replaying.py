@@ -21,6 +21,7 @@ from ..sessions.journal import replay as again
 from ..sessions.journal.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
 from ..sessions.journal.streams import StreamError, Streams
 from .assemble import JOURNAL_KEEP_S
+from .checkpoints import checkpoint_of
 from .errors import did_you_mean
 from .output import progress
 
@@ -135,6 +136,7 @@ def _serving(script: again.Script, checkpoint: Path | None, given: Mapping[str, 
     options = catalog.options(opened.card, given)
     sampler = catalog.card(opened.card, options).recipe.default.sampler
     choice = RuntimeChoice(sampler, opened.steps, Precision(opened.precision)).in_mode(opened.mode)
+    checkpoint = checkpoint_of(opened.card, checkpoint)
     return WorkerSpec((opened.card,), choice, EngineSpec(slots=1), None, checkpoint, options={opened.card: options})
 
 

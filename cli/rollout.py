@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from ..models.contract.card import FrameSpec, ModelCard
+from .checkpoints import checkpoint_of
 from .errors import did_you_mean, fail
 from .output import JsonFlag, print_object, progress
 
@@ -55,7 +56,7 @@ def rollout(
     from ..models.weights import WeightsError
 
     try:
-        loaded = catalog.load(card)
+        loaded = catalog.load(card, checkpoint=checkpoint_of(card, None))
         if steps is not None:
             loaded.card.recipe.levels(steps)
     except (*catalog.REFUSALS, WeightsError) as error:

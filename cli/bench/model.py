@@ -17,6 +17,7 @@ from rich.table import Table
 
 from ...clock import SystemClock
 from ...models.contract.loaded import LoadedCard
+from ..checkpoints import checkpoint_of
 from ..errors import fail
 from ..output import JsonFlag, print_object
 from . import rows as rows_bench
@@ -101,7 +102,7 @@ def _loaded(name: str, checkpoint: Path | None, precision: str | None, compiled:
         default = catalog.card(name).recipe.default
         choice = replace(default, precision=Precision(precision or default.precision), compiled=compiled)
         asked = None if choice == default else choice  # a card may know better than its recipe's default what runs here
-        return catalog.load(name, asked, checkpoint=checkpoint)
+        return catalog.load(name, asked, checkpoint=checkpoint_of(name, checkpoint))
     except (*catalog.REFUSALS, WeightsError, NoCompiler, ImportError) as error:
         raise fail(str(error)) from None
     except ValueError as error:

@@ -23,6 +23,7 @@ from ...models.contract.cache import CacheView
 from ...models.contract.loaded import LoadedCard
 from ...models.contract.loop import StepKind
 from ...models.contract.placement import REALTIME
+from ..checkpoints import checkpoint_of
 from ..errors import fail
 from ..output import JsonFlag, print_object
 
@@ -108,7 +109,7 @@ def bench_overhead(
     from ...models.weights import WeightsError
 
     try:
-        loaded = catalog.load(card)
+        loaded = catalog.load(card, checkpoint=checkpoint_of(card, None))
     except (*catalog.REFUSALS, WeightsError, ImportError) as error:
         raise fail(str(error)) from None
     counts = tuple(sorted(sessions or (1, 4, 8)))

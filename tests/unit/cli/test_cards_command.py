@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from typer.testing import CliRunner
+from worldroom.cli.checkpoints import checkpoint_of, default_checkpoint
 from worldroom.cli.main import app
 from worldroom.cli.output import short_bytes, short_count
 from worldroom.models import catalog
@@ -32,6 +33,20 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
         component = made.component(name)
         export_component(component, component.layouts[0], module.state_dict(), root)
     return root
+
+
+def test_case_70_what_was_pulled_into_the_data_folder_is_found(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLDROOM_DATA", str(tmp_path))
+    assert checkpoint_of("matrix-game-tiny-random", None) is None
+    pulled = default_checkpoint("matrix-game-tiny-random")
+    pulled.parent.mkdir()
+    pulled.symlink_to(checkpoint)
+    assert checkpoint_of("matrix-game-tiny-random", None) == pulled
+    assert checkpoint_of("matrix-game-tiny-random", tmp_path) == tmp_path
+    code, out = run("cards", "check", "matrix-game-tiny-random", "--json")
+    assert code == 0 and json.loads(out)["path"] == str(pulled)
 
 
 def test_a_whole_checkpoint_is_checked_by_its_headers(checkpoint: Path) -> None:
