@@ -98,3 +98,16 @@ def watched(page: Page) -> Visitor:
     page.on("console", note)
     page.on("pageerror", lambda error: visitor.complaints.append(str(error)))
     return visitor
+
+
+def pretend_controls(controls: list[tuple[str, list[str]]], pointer: bool = False) -> str:
+    """A script by which the page believes that the card has these controls; the server keeps its own."""
+    views = [{"name": name, "keys": keys} for name, keys in controls]
+    return f"""
+    const parse = JSON.parse;
+    JSON.parse = (...args) => {{
+      const value = parse(...args);
+      if (value?.type === 'welcome') Object.assign(value, {{ controls: {views!r}, pointer: {str(pointer).lower()} }});
+      return value;
+    }};
+    """

@@ -16,9 +16,9 @@ export function listenToLook(surface, { looks, look, locked }) {
 
   surface.addEventListener('pointerdown', (event) => {
     if (!looks() || event.button !== 0 || (event.target instanceof Element && event.target.closest('button'))) return;
-    if (event.pointerType === 'mouse' && document.pointerLockElement !== surface) void lock(surface);
     drag = { id: event.pointerId, x: event.clientX, y: event.clientY };
-    surface.setPointerCapture(event.pointerId);
+    if (event.pointerType !== 'mouse') surface.setPointerCapture(event.pointerId);
+    else if (document.pointerLockElement !== surface) void lock(surface);
   });
   surface.addEventListener('pointermove', (event) => {
     if (document.pointerLockElement === surface) return moved(event.movementX, event.movementY);

@@ -77,15 +77,17 @@ const acts = new Acts({
     accepted.then(() => toast('Noted for this moment of the world'), (error) => toast(error.message));
   },
 });
-const people = new People({ wheel: (to) => tell(room.ask({ type: 'passwheel', ...(to && { to }) }).accepted) });
+const people = new People({
+  wheel: (to) => tell(room.ask({ type: 'passwheel', ...(to && { to }) }).applied),
+  refuse: (to) => tell(room.ask({ type: 'refusewheel', to }).accepted),
+});
 const picture = new Picture(video, element('still', HTMLCanvasElement), {
   shown: (shown) => {
-    if (!notice.now.seen) {
-      notice.update({ seen: true });
-      showWorld();
-    }
     room.shown(shown);
     watchFrames();
+    if (notice.now.seen && document.body.dataset.shows === 'frames') return;
+    notice.update({ seen: true });
+    showWorld();
   },
   blocked: (blocked) => {
     notice.update({ blocked });

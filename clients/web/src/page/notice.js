@@ -132,9 +132,9 @@ export class Notice {
   /** @param {Words | null} now */
   #show(now) {
     const had = this.root.contains(document.activeElement);
+    if (now === null && !this.root.hidden) speak('');
     this.root.hidden = now === null;
     if (now === null) {
-      speak('');
       if (had) element('picture', HTMLVideoElement).focus({ preventScroll: true });
       return;
     }

@@ -8,7 +8,7 @@ import { speak, toast } from './toast.js';
 /** What the wheel's button says and does now. @typedef {{ text: string, does: boolean, wait_s: number }} WheelAct */
 
 export class People {
-  /** @param {{ wheel: (to?: string) => void }} does `to` = a participant, none = ask, take or let go */
+  /** @param {{ wheel: (to?: string) => void, refuse: (to: string) => void }} does `to` = a participant, none = ask, take or let go */
   constructor(does) {
     this.does = does;
     this.button = element('wheel', HTMLButtonElement);
@@ -17,9 +17,6 @@ export class People {
     this.world = null;
     this.timer = 0;
     this.driver = /** @type {string | null} */ (null);
-    /** Who asked and was told to wait. @type {Set<string>} */
-    this.declined = new Set();
-    this.asked = false;
     this.button.addEventListener('click', () => this.#ask());
   }
 
@@ -35,15 +32,13 @@ export class People {
   /** A new connection: what changed since the last one is told by the welcome. @param {string | null} driver */
   begin(driver) {
     this.driver = driver;
-    this.asked = false;
-    this.declined.clear();
   }
 
   draw() {
     const { world } = this;
     if (world === null) return;
     const now_ms = performance.now();
-    const act = wheelAct(world, now_ms, this.asked);
+    const act = wheelAct(world, now_ms);
     say(element('people-text', HTMLElement), summary(world));
     element('people', HTMLElement).title = world.people.map(({ participant, name }) => (participant === world.me ? `${name} (you)` : name)).join(', ');
     this.button.hidden = act === null;
@@ -64,7 +59,6 @@ export class People {
     const { world } = this;
     if (world === null) return;
     if (!world.drives && world.driver !== null && (world.wheel_at_ms === null || world.wheel_at_ms > performance.now())) {
-      this.asked = true;
       toast(`${world.nameOf(world.driver) ?? 'Whoever drives'} was asked for the wheel`);
     }
     this.does.wheel();
@@ -78,8 +72,7 @@ export class People {
     if (world.drives && !drove) {
       toast('You have the wheel');
       speak('You have the wheel');
-      this.asked = false;
-    } else if (drove && !world.drives) {
+      } else if (drove && !world.drives) {
       const name = world.nameOf(world.driver);
       toast(name === null ? 'You have let go of the wheel' : `${name} has the wheel now`);
     }
@@ -116,7 +109,7 @@ export class People {
 
   /** Who asked stands before the driver until there is an answer. @param {World} world */
   #asks(world) {
-    const open = world.drives ? world.asking.filter((each) => !this.declined.has(each)) : [];
+    const open = world.drives ? world.asking : [];
     const root = element('asks', HTMLElement);
     if (root.dataset.open === open.join()) return;
     root.dataset.open = open.join();
@@ -124,10 +117,7 @@ export class People {
       const name = world.nameOf(participant) ?? 'Somebody';
       const wait = make('button', { text: 'Not now' });
       wait.type = 'button';
-      wait.addEventListener('click', () => {
-        this.declined.add(participant);
-        this.draw();
-      });
+      wait.addEventListener('click', () => this.does.refuse(participant));
       return make('div', {}, [make('span', { text: `${name} asks for the wheel` }), this.#button(`Give ${name} the wheel`, 'Give it', participant), wait]);
     }));
   }
@@ -153,10 +143,9 @@ export class People {
  * What somebody without the wheel can do about it; null for who drives.
  * @param {World} world
  * @param {number} now_ms
- * @param {boolean} asked
  * @returns {WheelAct | null}
  */
-export function wheelAct(world, now_ms, asked) {
+export function wheelAct(world, now_ms) {
   if (world.drives || world.welcome === null) return null;
   if (world.driver === null) return { text: 'Take the wheel', does: true, wait_s: 0 };
   if (world.wheel_at_ms !== null) {
@@ -164,7 +153,7 @@ export function wheelAct(world, now_ms, asked) {
     return wait_s > 0 ? { text: `Take the wheel in ${wait_s} s`, does: false, wait_s } : { text: 'Take the wheel', does: true, wait_s };
   }
   if (world.nameOf(world.driver) === null) return { text: 'The driver is away', does: false, wait_s: 0 };
-  return asked || world.asking.includes(world.me) ? { text: 'Asked for the wheel', does: false, wait_s: 0 } : { text: 'Ask for the wheel', does: true, wait_s: 0 };
+  return world.asking.includes(world.me) ? { text: 'Asked for the wheel', does: false, wait_s: 0 } : { text: 'Ask for the wheel', does: true, wait_s: 0 };
 }
 
 /** @param {World} world */

@@ -31,7 +31,7 @@ import { Refusal, openPeer, support } from './peer.js';
 const FULL = 503;
 const TOKEN_REFUSED = [401, 403, 410];
 /** Problems after which the server closes the connection for good, and the phase that this page is in then. */
-const ENDS = new Map(/** @type {const} */ ([['taken_over', 'elsewhere'], ['room_closed', 'ended']]));
+const ENDS = new Map(/** @type {const} */ ([['taken_over', 'elsewhere'], ['room_closed', 'ended'], ['left', 'ended']]));
 /** The problem that says that the server stops; the page tries to come back. */
 const GOING_AWAY = 'going_away';
 

@@ -16,10 +16,11 @@
 /** @typedef {{ type: 'resetworld', id: number, seed?: number | null }} ResetWorld */
 /** @typedef {{ type: 'feedback', id: number, chunk: number, value: -1 | 0 | 1 }} Feedback */
 /** @typedef {{ type: 'passwheel', id: number, to?: string | null }} PassWheel */
+/** @typedef {{ type: 'refusewheel', id: number, to: string }} RefuseWheel */
 /** @typedef {{ type: 'leave', id: number }} Leave */
 /** @typedef {{ type: 'shown', frames: [number, number][] }} Shown */
 /** @typedef {{ type: 'ping', id: number, sent_ms: number }} Ping */
-/** @typedef {Input | Prompt | PauseOrResume | ResetWorld | Feedback | PassWheel | Leave | Shown | Ping} ClientMessage */
+/** @typedef {Input | Prompt | PauseOrResume | ResetWorld | Feedback | PassWheel | RefuseWheel | Leave | Shown | Ping} ClientMessage */
 
 /** @typedef {{ name: string, keys: string[], analog?: boolean }} ControlView */
 /** @typedef {'driver' | 'spectator'} Role */

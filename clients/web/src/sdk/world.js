@@ -54,6 +54,10 @@ export class World {
         this.state = message.state;
         this.epoch = message.epoch;
         this.drives = message.role === 'driver';
+        this.driver = this.drives ? message.participant : null;
+        this.people = [];
+        this.asking = [];
+        this.wheel_at_ms = null;
         this.onScreen = null;
         if (this.prompt.text !== message.prompt) this.prompt = { version: 0, text: message.prompt, understood: [], missed: [] };
         return true;
