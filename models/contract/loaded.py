@@ -37,18 +37,24 @@ class SessionExtra(Protocol):
 
 _CHUNK_METHODS = ("init", "next", "advance", "finalize", "early_carry", "rebase")
 _PROMPT_METHODS = ("init", "next", "advance", "finalize")
+_RUNTIME_METHODS = ("allocate", "execute", "encode_prompt", "warm_up_rows")
+_SLAB_METHODS = ("read_entry", "write_entry")
+_EXTRA_METHODS = ("read_extra", "write_extra")
 
 
 def check_loops(card: ModelCard, loops: Mapping[str, object]) -> None:
     """Raise `CardFault` unless `loops` are the card's, each with all methods of its protocol."""
-    if set(loops) != {loop.name for loop in card.loops}:
-        raise CardFault(
-            card.name, "loops", f"{sorted(loops)} were loaded, the card names {[x.name for x in card.loops]}"
-        )
+    named = [loop.name for loop in card.loops]
+    if set(loops) != set(named):
+        raise CardFault(card.name, "loops", f"{sorted(loops)} were loaded, the card names {named}")
     for name, loop in loops.items():
-        methods = _CHUNK_METHODS if name == card.main_loop else _PROMPT_METHODS
-        if missing := [method for method in methods if method not in dir(loop)]:
-            raise CardFault(card.name, f"loops.{name}", f"{type(loop).__name__} has no method {', '.join(missing)}")
+        check_methods(card, f"loops.{name}", loop, _CHUNK_METHODS if name == card.main_loop else _PROMPT_METHODS)
+
+
+def check_methods(card: ModelCard, field: str, part: object, methods: tuple[str, ...]) -> None:
+    """Raise `CardFault` with the methods that a part lacks."""
+    if missing := [method for method in methods if method not in dir(part)]:
+        raise CardFault(card.name, field, f"{type(part).__name__} has no method {', '.join(missing)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,11 @@ class LoadedCard:
 
     def __post_init__(self) -> None:
         check_loops(self.card, self.loops)
+        check_methods(self.card, "runtime", self.runtime, _RUNTIME_METHODS)
+        if self.slab is not None:
+            check_methods(self.card, "slab", self.slab, _SLAB_METHODS)
+        if self.extra is not None:
+            check_methods(self.card, "extra", self.extra, _EXTRA_METHODS)
         self.card.recipe.check(self.choice)
 
     @property
