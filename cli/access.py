@@ -134,7 +134,8 @@ def token(
 ) -> None:
     """Make a token that opens a room of a server with the same API key."""
     from ..rtc.access.tokens import mint
-    from ..sessions.rooms.rights import Grant, Rights
+    from ..sessions.messages import Grant
+    from ..sessions.rooms.rights import Rights
 
     if fresh_key:
         key = ApiKey.fresh()

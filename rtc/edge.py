@@ -12,8 +12,8 @@ from pathlib import Path
 from ..clock import Clock
 from ..engine.api import EngineClient, Refused, SetBitrate
 from ..sessions.audience import GOING_AWAY
-from ..sessions.messages import Problem, Role
-from ..sessions.rooms.rights import Grant, Rights
+from ..sessions.messages import Problem
+from ..sessions.rooms.rights import Rights
 from ..sessions.rooms.rooms import Rooms
 from .access.rates import whose
 from .media.connection import CLOSE_TIMEOUT, BadOffer
@@ -105,7 +105,6 @@ class Edge:
     async def take_offer(self, room: str, offer: OfferBody, newcomer: Newcomer) -> AnswerBody | Refused:
         """Seat a viewer; raises `BadOffer`, `PortsExhausted` or `TooManyViewers`, and then nothing is left behind."""
         self._check_places(newcomer.address)
-        wanted = offer.role if newcomer.rights.grant is Grant.DRIVER else Role.SPECTATOR
         fanout = self._streams.get(room)
         if fanout is None:
             fanout = self._streams[room] = Fanout(self._clock, self._spec.bitrate, self._set_bitrate)
@@ -113,7 +112,7 @@ class Edge:
         self._viewers[viewer] = whose(newcomer.address)
         try:
             await viewer.connection.take_offer(offer.sdp)
-            seat = await self._rooms.join(room, viewer, offer.token, wanted, offer.name)
+            seat = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, newcomer.rights)
             if isinstance(seat, Refused):
                 viewer.leave("refused")
                 return seat

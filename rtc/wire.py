@@ -19,6 +19,7 @@ from ..sessions.messages import (
     Feedback,
     FirstFrame,
     FirstFrameView,
+    Grant,
     Input,
     KeyEdge,
     Leave,
@@ -46,7 +47,6 @@ from ..sessions.messages import (
     Welcome,
     WorldState,
 )
-from ..sessions.rooms.rights import Grant
 
 __all__ = [
     "Accepted",

@@ -25,8 +25,27 @@ class Message(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forb
 
 
 class Role(StrEnum):
+    """What somebody does in a room now."""
+
     DRIVER = "driver"
     SPECTATOR = "spectator"
+
+
+class Grant(StrEnum):
+    """What somebody may do in a room.
+
+    driver: takes a free wheel by coming, and a co-driver's at any time. co-driver: asks for the wheel, or takes a free
+    one. spectator: watches and likes. recorder: watches, and nobody sees it.
+    """
+
+    DRIVER = "driver"
+    CO_DRIVER = "co-driver"
+    SPECTATOR = "spectator"
+    RECORDER = "recorder"
+
+    @property
+    def may_drive(self) -> bool:
+        return self in (Grant.DRIVER, Grant.CO_DRIVER)
 
 
 # ---- client to server -----------------------------------------------------------------------------------------------
@@ -235,10 +254,15 @@ class PromptChanged(Message, frozen=True):
 
 
 class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody who is connected: `participant` is what `passwheel` takes as `to`."""
+    """Somebody who is connected: `participant` is what `passwheel` takes as `to`.
+
+    `metadata`: what the application that gave out the token says of them.
+    """
 
     participant: str
     name: str
+    grant: Grant = Grant.DRIVER
+    metadata: str = ""
 
 
 class Participants(Message, frozen=True):

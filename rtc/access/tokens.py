@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import jwt
 import msgspec
 
-from ...sessions.rooms.rights import Grant, Rights
+from ...sessions.messages import Grant
+from ...sessions.rooms.rights import Rights
 from .keys import ApiKey, ApiKeys
 
 ALGORITHM = "HS256"

@@ -50,7 +50,7 @@ def create_app(
     add_offers(app, edge, rates, clock)
     add_first_frames(app, rooms)
     add_lists(app, edge, rooms, door, rates)
-    app.add_middleware(Guard, spec=access, clock=clock, rates=rates, seated=rooms.seated)
+    app.add_middleware(Guard, spec=access, clock=clock, rates=rates, seat_rights=rooms.rights)
     return app
 
 

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...clock import Clock
-from ...sessions.rooms.rights import OPEN
+from ...sessions.rooms.rights import OPEN, Rights
 from ..access.forwarded import Caller, caller_of
 from ..access.names import host_allowed, origin_allowed, same_origin
 from ..access.needs import ALIVE, Door, Need, door_of
@@ -31,7 +31,7 @@ EXPOSED = "Location, ETag, Link, Retry-After, Accept-Patch"
 ALLOWED_METHODS = "GET, POST, PATCH, DELETE, OPTIONS"
 ALLOWED_HEADERS = "Authorization, Content-Type, If-Match"
 
-Seated = Callable[[str, str], bool]
+SeatRights = Callable[[str, str], Rights | None]
 
 
 class Refusal(PermissionError):
@@ -43,14 +43,14 @@ class Refusal(PermissionError):
 
 
 class Guard:
-    """See the module docstring. `seated(room, token)`: whether somebody sits in that room under that token."""
+    """See the module docstring. `seat_rights(room, token)`: of who sits in that room under that seat token."""
 
-    def __init__(self, app: ASGIApp, spec: AccessSpec, clock: Clock, rates: Rates, seated: Seated) -> None:
+    def __init__(self, app: ASGIApp, spec: AccessSpec, clock: Clock, rates: Rates, seat_rights: SeatRights) -> None:
         self._app = app
         self._spec = spec
         self._clock = clock
         self._rates = rates
-        self._seated = seated
+        self._seat_rights = seat_rights
         ancestors = " ".join(("'self'", *spec.origins))
         self._policy = f"frame-ancestors {ancestors}; object-src 'none'; base-uri 'self'"
 
@@ -119,8 +119,8 @@ class Guard:
                 raise Refusal(401, "bad_token", "the credentials are not those of this server")
 
     def _by_token(self, door: Door, token: str) -> Access:
-        if door.need is Need.ROOM and self._seated(door.room, token):
-            return Access(door.room, OPEN)
+        if door.need is Need.ROOM and (rights := self._seat_rights(door.room, token)) is not None:
+            return Access(door.room, rights)
         try:
             access = read(self._spec.keys, token, self._clock.wall())
         except TokenRefused as error:

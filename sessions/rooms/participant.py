@@ -15,6 +15,7 @@ from ..messages import (
     Accepted,
     ClientMessage,
     Feedback,
+    Grant,
     Input,
     Leave,
     PassWheel,
@@ -184,6 +185,8 @@ class Participant:
                 session.resume(message, self._send)
             case ResetWorld():
                 session.reset(message, name, self._send)
+            case Feedback() if self._seat.rights.grant is Grant.RECORDER:
+                self._problem("may_not_judge", "a recorder only watches", message.id)
             case Feedback():
                 session.feedback(message, name, self._send)
             case PassWheel():

@@ -1,21 +1,8 @@
 """What a participant may do in a room, as a token says it or as an open server gives it to everybody. Pure."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Grant(StrEnum):
-    """driver: takes a free wheel by coming, and a co-driver's at any time. co-driver: asks for the wheel, or takes a
-    free one when told to. spectator: watches and likes. recorder: watches, and nobody sees it."""
-
-    DRIVER = "driver"
-    CO_DRIVER = "co-driver"
-    SPECTATOR = "spectator"
-    RECORDER = "recorder"
-
-    @property
-    def may_drive(self) -> bool:
-        return self in (Grant.DRIVER, Grant.CO_DRIVER)
+from ..messages import Grant
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ from ...clock import Clock
 from ..audience import Audience, Sink
 from ..counters import RoomsCounters
 from ..journal import events
-from ..messages import ControlView, FirstFrameView, Problem, Role, Welcome
+from ..messages import ControlView, FirstFrameView, Grant, Problem, Role, Welcome
 from ..rate import Rate
 from ..session.session import Session
 from ..session.spec import SessionRecord
 from .participant import Limits, Participant
+from .rights import OPEN, Rights
 from .seats import Seat, SeatRecord, Seats
 from .wheel import Wheel, WheelSpec
 
@@ -92,23 +93,26 @@ class Room:
 
     # ---- coming and going -----------------------------------------------------------------------------------------
 
-    def seat(self, sink: Sink, token: str | None, want: Role | None, wish: str | None = None) -> Participant | None:
-        """A connection takes a seat: its own again by token, else a new one; None when the room is full.
+    def seat(
+        self, sink: Sink, token: str | None, want: Role | None, wish: str | None = None, rights: Rights = OPEN
+    ) -> Participant | None:
+        """A connection takes a seat: its own again by token or identity, else a new one; None when the room is full.
 
         `wish`: the name to be known by.
         """
-        seat = None if token is None else self.seats.of_token(token)
+        seat = self._own_seat(token, rights)
         resumed = seat is not None
         if seat is None:
             if len(self.seats) >= self.spec.seats and not self._make_way():
                 return None
             names = self._entropy(4).hex(), self._entropy(16).hex()
-            seat = self.seats.add(*names, wish, self._upload_rate(), self.session.new_inbox())
+            seat = self.seats.add(*names, wish, rights, self._upload_rate(), self.session.new_inbox())
         else:
-            self._take_over(seat)
+            self._take_over(seat, rights)
         self.session.end_hold()  # before the newcomer is connected: its first message is `Welcome`
         self._audience.connect(seat.participant, sink)
-        if self.wheel.takeable and want is not Role.SPECTATOR and not resumed:
+        comes_to_drive = seat.rights.grant is Grant.DRIVER and want is not Role.SPECTATOR
+        if self.wheel.takeable and comes_to_drive and not resumed:
             self.wheel.give(seat.participant)
         elif self.wheel.holder == seat.participant:
             self.wheel.back()
@@ -153,8 +157,19 @@ class Room:
 
     # ---- inside ---------------------------------------------------------------------------------------------------
 
-    def _take_over(self, seat: Seat) -> None:
-        """A newer connection, with a fresh inbox: the older one is told and ends."""
+    def _own_seat(self, token: str | None, rights: Rights) -> Seat | None:
+        """That of the token, unless it is another identity's; else the identity's."""
+        seat = None if token is None else self.seats.of_token(token)
+        if rights.identity is None or (seat is not None and seat.rights.identity == rights.identity):
+            return seat
+        return self.seats.of_identity(rights.identity)
+
+    def _take_over(self, seat: Seat, rights: Rights) -> None:
+        """A newer connection, with a fresh inbox and what its token says now: the older one is told and ends."""
+        if rights.identity is not None:
+            seat.rights = rights
+        if not seat.rights.grant.may_drive:
+            self.wheel.let_go(seat.participant)
         seat.end_lease()
         if seat.participant in self._audience:
             self._counters.takeovers += 1

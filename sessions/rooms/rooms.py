@@ -21,6 +21,7 @@ from .first_frames import UploadedMedia
 from .log import WaitLog, stopped
 from .names import ROOM_NAME_RULE, valid_room
 from .participant import Limits, Participant
+from .rights import OPEN, Rights
 from .room import CloseReason, Room, RoomRecord, RoomSpec
 from .suspend import RoomSuspension
 from .upload import FirstFrameUploads
@@ -88,13 +89,19 @@ class Rooms:
         self._closing = False
 
     async def join(
-        self, room: str, sink: Sink, token: str | None, want_role: Role | None, name: str | None = None
+        self,
+        room: str,
+        sink: Sink,
+        token: str | None,
+        want_role: Role | None,
+        name: str | None = None,
+        rights: Rights = OPEN,
     ) -> Participant | Refused:
         """Take a seat in a room. `token` from an earlier seat takes that one over; the first one in drives.
 
         `name`: to be known by, if there is a wish. The sink gets `Welcome` first. A refusal reserves nothing.
         """
-        joined = await self._join(room, sink, token, want_role, name)
+        joined = await self._join(room, sink, token, want_role, name, rights)
         self._counters.joins_refused += isinstance(joined, Refused)
         return joined
 
@@ -103,10 +110,11 @@ class Rooms:
         entry = self._entries.get(room)
         return await self._uploads.begin(None if entry is None else entry.room, token, media, body)
 
-    def seated(self, room: str, token: str) -> bool:
-        """Whether somebody has a seat in that room under that token, connected or not."""
+    def rights(self, room: str, token: str) -> Rights | None:
+        """Of who has a seat in that room under that token, connected or not."""
         entry = self._entries.get(room)
-        return entry is not None and entry.room is not None and entry.room.seats.of_token(token) is not None
+        seat = None if entry is None or entry.room is None else entry.room.seats.of_token(token)
+        return None if seat is None else seat.rights
 
     def views(self) -> tuple[RoomView, ...]:
         """Rooms whose session is open, in order of opening."""
@@ -151,7 +159,7 @@ class Rooms:
     # ---- joining --------------------------------------------------------------------------------------------------
 
     async def _join(
-        self, name: str, sink: Sink, token: str | None, want_role: Role | None, wish: str | None
+        self, name: str, sink: Sink, token: str | None, want_role: Role | None, wish: str | None, rights: Rights
     ) -> Participant | Refused:
         refused = self._refused_at_once(name)
         if refused is not None:
@@ -170,7 +178,7 @@ class Rooms:
             return room
         if room.session.state is WorldState.CLOSED:
             return _refusal(RefusalReason.NOT_READY, "the world ended as it began", retry_after_s=1.0)
-        seated = room.seat(sink, token, want_role, wish)
+        seated = room.seat(sink, token, want_role, wish, rights)
         if seated is None:
             detail = f"all {room.spec.seats} places of this room are taken"
             return _refusal(RefusalReason.ROOM_FULL, detail, retry_after_s=5.0)

@@ -8,16 +8,20 @@ from dataclasses import dataclass
 import msgspec
 
 from ..audience import Audience
-from ..messages import Person
+from ..messages import Grant, Person
 from ..rate import Rate
 from ..session.inbox import Inbox
 from .names import person_name
+from .rights import Rights
 
 
 class SeatRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     participant: str
     token: str
     name: str
+    grant: Grant = Grant.DRIVER
+    identity: str | None = None
+    metadata: str = ""
 
 
 @dataclass(slots=True)
@@ -30,6 +34,7 @@ class Seat:
     participant: str
     token: str
     name: str
+    rights: Rights
     uploads: Rate
     inbox: Inbox
     active_at: float = 0.0
@@ -54,23 +59,29 @@ class Seats:
     def __iter__(self) -> Iterator[Seat]:
         return iter(tuple(self._seats.values()))
 
-    def add(self, participant: str, token: str, wish: str | None, uploads: Rate, inbox: Inbox) -> Seat:
-        """`wish`: the name to be known by."""
-        name = person_name(participant, wish, [seat.name for seat in self])
-        seat = self._seats[participant] = Seat(participant, token, name, uploads, inbox)
+    def add(self, participant: str, token: str, wish: str | None, rights: Rights, uploads: Rate, inbox: Inbox) -> Seat:
+        """`wish`: the name to be known by, unless the rights say it."""
+        name = person_name(participant, rights.name or wish, [seat.name for seat in self])
+        seat = self._seats[participant] = Seat(participant, token, name, rights, uploads, inbox)
         return seat
 
     def of(self, participant: str | None) -> Seat | None:
         return None if participant is None else self._seats.get(participant)
+
+    def of_identity(self, identity: str) -> Seat | None:
+        return next((seat for seat in self if seat.rights.identity == identity), None)
 
     def of_token(self, token: str) -> Seat | None:
         given = token.encode()
         return next((seat for seat in self if secrets.compare_digest(seat.token.encode(), given)), None)
 
     def people(self) -> tuple[Person, ...]:
-        """Who is connected, as the room may know them."""
-        here = (seat for seat in self if seat.participant in self._audience)
-        return tuple(Person(participant=seat.participant, name=seat.name) for seat in here)
+        """Who is connected, as the room may know them: not who only records."""
+        seen = (seat for seat in self.connected() if seat.rights.grant is not Grant.RECORDER)
+        return tuple(Person(seat.participant, seat.name, seat.rights.grant, seat.rights.metadata) for seat in seen)
+
+    def connected(self) -> tuple[Seat, ...]:
+        return tuple(seat for seat in self if seat.participant in self._audience)
 
     def longest_absent(self, but: str | None) -> Seat | None:
         """Whose lease ends first, `but` not of that participant."""
@@ -86,10 +97,16 @@ class Seats:
             self.remove(seat)
 
     def record(self) -> tuple[SeatRecord, ...]:
-        return tuple(SeatRecord(seat.participant, seat.token, seat.name) for seat in self)
+        return tuple(_recorded(seat) for seat in self)
 
     def restore(self, records: Sequence[SeatRecord], uploads: Callable[[], Rate], inbox: Callable[[], Inbox]) -> None:
         """Be what was recorded; nobody is connected."""
         for record in records:
-            seat = Seat(record.participant, record.token, record.name, uploads(), inbox())
+            rights = Rights(record.grant, record.identity, metadata=record.metadata)
+            seat = Seat(record.participant, record.token, record.name, rights, uploads(), inbox())
             self._seats[seat.participant] = seat
+
+
+def _recorded(seat: Seat) -> SeatRecord:
+    rights = seat.rights
+    return SeatRecord(seat.participant, seat.token, seat.name, rights.grant, rights.identity, rights.metadata)

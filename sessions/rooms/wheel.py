@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...clock import Clock
 from ..audience import Audience
 from ..journal.events import DriverChanged
-from ..messages import Accepted, Applied, Participants, PassWheel, Problem, RefuseWheel, Role
+from ..messages import Accepted, Applied, Grant, Participants, PassWheel, Problem, RefuseWheel, Role
 from ..session.session import Session
 from .seats import Seats
 
@@ -44,9 +44,13 @@ class Wheel:
             target = self._first_asking if message.to is None else message.to
             if target is not None and target not in self._audience:
                 return Problem(code="unknown_participant", detail="nobody of that name is here", id=message.id)
+            if target is not None and not self._may_drive(target):
+                return Problem(code="may_not_drive", detail="their token lets them watch", id=message.id)
         elif message.to is not None:
             return Problem(code="not_driving", detail="only the driver hands over the wheel", id=message.id)
-        elif self.takeable:
+        elif not self._may_drive(participant):
+            return Problem(code="may_not_drive", detail="your token lets you watch", id=message.id)
+        elif self.takeable or self._outranks(participant):
             target = participant
         else:
             self._asks.setdefault(participant, message.id)
@@ -130,10 +134,10 @@ class Wheel:
         """Tell everybody who is here, who drives and who asks to."""
         people, asking, free_in_s = self._seats.people(), tuple(self._asks), self.free_in_s
         spectators = sum(person.participant != self.holder for person in people)
-        for person in people:
-            you = self.role(person.participant)
+        for seat in self._seats.connected():
+            you = self.role(seat.participant)
             told = Participants(self.holder, you, spectators, people, asking, free_in_s)
-            self._audience.send(person.participant, told)
+            self._audience.send(seat.participant, told)
 
     @property
     def free_in_s(self) -> float | None:
@@ -147,6 +151,16 @@ class Wheel:
         return self.holder is None or self.free_in_s == 0.0
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _may_drive(self, participant: str) -> bool:
+        seat = self._seats.of(participant)
+        return seat is not None and seat.rights.grant.may_drive
+
+    def _outranks(self, participant: str) -> bool:
+        """A driver takes the wheel from a co-driver without asking."""
+        own, held = self._seats.of(participant), self._seats.of(self.holder)
+        grants = None if own is None or held is None else (own.rights.grant, held.rights.grant)
+        return grants == (Grant.DRIVER, Grant.CO_DRIVER)
 
     @property
     def _first_asking(self) -> str | None:

@@ -6,7 +6,8 @@ import jwt
 import pytest
 from worldroom.rtc.access.keys import ApiKey, ApiKeys, BadKey
 from worldroom.rtc.access.tokens import Access, TokenRefused, mint, read
-from worldroom.sessions.rooms.rights import Grant, Rights
+from worldroom.sessions.messages import Grant
+from worldroom.sessions.rooms.rights import Rights
 
 KEY = ApiKey("studio", "s" * 40)
 KEYS = ApiKeys([KEY])

@@ -10,7 +10,8 @@ from worldroom.clock import SystemClock
 from worldroom.rtc.access.keys import ApiKey, ApiKeys
 from worldroom.rtc.access.spec import AccessSpec, AddressLimits
 from worldroom.rtc.access.tokens import mint, read
-from worldroom.sessions.rooms.rights import Grant, Rights
+from worldroom.sessions.messages import Grant
+from worldroom.sessions.rooms.rights import Rights
 from worldroom.tests.flow.rtc.conftest import Served, serving
 from worldroom.tests.flow.rtc.test_rtc_app import offer_of
 
