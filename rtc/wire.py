@@ -17,7 +17,6 @@ from ..sessions.messages import (
     ClientMessage,
     ControlView,
     Feedback,
-    FirstFrame,
     FirstFrameView,
     Grant,
     Input,
@@ -39,7 +38,6 @@ from ..sessions.messages import (
     ResetWorld,
     ResumeWorld,
     Role,
-    RoomView,
     ServerMessage,
     Shown,
     StateChanged,
@@ -47,6 +45,7 @@ from ..sessions.messages import (
     Welcome,
     WorldState,
 )
+from ..sessions.views import FirstFrame, RoomView
 
 __all__ = [
     "Accepted",

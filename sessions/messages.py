@@ -319,28 +319,3 @@ class Receipts(Message, frozen=True):
 ServerMessage = (
     Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt | Receipts
 )
-
-
-# ---- bodies and lists -----------------------------------------------------------------------------------------------
-
-
-class FirstFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The 200 answer of POST /v1/rooms/{room}/first_frame: the world begins anew in this epoch, from so many frames."""
-
-    epoch: int
-    frames: int
-    width: int
-    height: int
-
-
-class RoomView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One room as GET /v1/rooms shows it."""
-
-    room: str
-    session: str
-    card: str
-    state: WorldState
-    viewers: int
-    driver: bool
-    epoch: int
-    chunk: int

@@ -14,9 +14,10 @@ from ...engine.api import Close, EngineClient, LatencyClass, RefusalReason, Refu
 from ..audience import Audience, Sink
 from ..counters import RoomsCounters
 from ..journal.journal import Journal
-from ..messages import FirstFrame, Role, RoomView, WorldState
+from ..messages import Role, WorldState
 from ..session.session import Session
 from ..session.spec import SessionSpec
+from ..views import FirstFrame, RoomView
 from .first_frames import UploadedMedia
 from .log import WaitLog, stopped
 from .names import ROOM_NAME_RULE, valid_room

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator
 
 from ...clock import Clock
 from ..counters import RoomsCounters
-from ..messages import FirstFrame, Role, WorldState
+from ..messages import Role, WorldState
+from ..views import FirstFrame
 from .first_frames import BadFirstFrames, UploadedMedia, read
 from .room import Room
 from .seats import Seat

@@ -16,8 +16,9 @@ from worldroom.models.contract.loop import StepKind
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.replay import read as read_journal
 from worldroom.sessions.journal.replay import replay
-from worldroom.sessions.messages import FirstFrame, Prompt, Transition, Welcome
+from worldroom.sessions.messages import Prompt, Transition, Welcome
 from worldroom.sessions.rooms.first_frames import BadFirstFrames, UploadedMedia, read
+from worldroom.sessions.views import FirstFrame
 from worldroom.tests.fake_engine import Person, started, until
 from worldroom.tests.files import picture, video
 from worldroom.tests.real_rooms import Server, stream
