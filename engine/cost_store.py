@@ -110,7 +110,7 @@ class CostStore:
 
 def subject(served: CardRuntime, device: str) -> str:
     """Everything that must be equal where kept prices are used: what makes the chunks, and the machine it runs on."""
-    software = ", ".join(f"{package} {_installed(package)}" for package in ("torch", "triton"))
+    software = ", ".join(f"{package} {installed(package)}" for package in ("torch", "triton"))
     machine = f"{device}, {_processor()} x{os.cpu_count()}"
     return f"{fingerprint_of(served.loaded)} on {machine}, {software}, kernels {_kernels()}"
 
@@ -172,7 +172,7 @@ def _kernels() -> str:
 
 
 @cache
-def _installed(package: str) -> str:
+def installed(package: str) -> str:
     """Its version: with the device and the maker this is all that the kernels' choose() looks at."""
     try:
         return version(package)

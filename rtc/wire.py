@@ -225,7 +225,7 @@ class RefusalBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 # ---- bytes and messages ---------------------------------------------------------------------------------------------
 
 
-class _Envelope(msgspec.Struct):
+class _IdOnly(msgspec.Struct):
     """The lenient second look at a bad message: only its id, to answer it."""
 
     id: int | None = None
@@ -233,7 +233,7 @@ class _Envelope(msgspec.Struct):
 
 _client_decoder: msgspec.json.Decoder[ClientMessage] = msgspec.json.Decoder(ClientMessage)
 _server_decoder: msgspec.json.Decoder[ServerMessage] = msgspec.json.Decoder(ServerMessage)
-_envelope_decoder = msgspec.json.Decoder(_Envelope)
+_envelope_decoder = msgspec.json.Decoder(_IdOnly)
 _encoder = msgspec.json.Encoder()
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
 

@@ -20,7 +20,7 @@ PROTOCOL = 2
 """Grows when a client of before could misunderstand a message; new fields and new messages alone do not count."""
 
 
-class Message(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid_unknown_fields=True):
+class ChannelMessage(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid_unknown_fields=True):
     """What crosses a data channel, as JSON text with a `type` field."""
 
 
@@ -59,7 +59,7 @@ class KeyEdge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     down: bool
 
 
-class Input(Message, frozen=True):
+class Input(ChannelMessage, frozen=True):
     """Channel `input` (unordered, never retransmitted), so each message is whole: the state now plus recent edges.
 
     `seq` grows by one with every change the client makes. `held`: keys down now. `edges`: the last changes, newest
@@ -84,7 +84,7 @@ class Transition(StrEnum):
     RECACHE = "recache"
 
 
-class Prompt(Message, frozen=True):
+class Prompt(ChannelMessage, frozen=True):
     """Change the world by words. `seconds` is the length of a blend; a cut happens at the next chunk."""
 
     id: Seq
@@ -93,22 +93,22 @@ class Prompt(Message, frozen=True):
     seconds: Annotated[float, Meta(ge=0.0, le=10.0)] = 0.5
 
 
-class PauseWorld(Message, frozen=True):
+class PauseWorld(ChannelMessage, frozen=True):
     id: Seq
 
 
-class ResumeWorld(Message, frozen=True):
+class ResumeWorld(ChannelMessage, frozen=True):
     id: Seq
 
 
-class ResetWorld(Message, frozen=True):
+class ResetWorld(ChannelMessage, frozen=True):
     """Start the world anew (a new epoch) under the current prompt; `seed` None = a fresh one."""
 
     id: Seq
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
 
-class Feedback(Message, frozen=True):
+class Feedback(ChannelMessage, frozen=True):
     """A like (+1) or dislike (-1) of what is on screen: chunk as the client last showed it."""
 
     id: Seq
@@ -116,7 +116,7 @@ class Feedback(Message, frozen=True):
     value: Annotated[int, Meta(ge=-1, le=1)]
 
 
-class PassWheel(Message, frozen=True):
+class PassWheel(ChannelMessage, frozen=True):
     """The driver hands over to somebody who is connected, or lets go of the wheel when `to` is missing.
 
     From anyone else, without `to`: takes the wheel when nobody holds it or its holder has been away for a few seconds;
@@ -127,26 +127,26 @@ class PassWheel(Message, frozen=True):
     to: Annotated[str, Meta(max_length=64)] | None = None
 
 
-class RefuseWheel(Message, frozen=True):
+class RefuseWheel(ChannelMessage, frozen=True):
     """The driver refuses who asked for the wheel; who asked may take the question back with its own id."""
 
     id: Seq
     to: Annotated[str, Meta(max_length=64)]
 
 
-class Leave(Message, frozen=True):
+class Leave(ChannelMessage, frozen=True):
     """Gives seat and wheel up, for good. A connection that ends without it keeps both for a while."""
 
     id: Seq
 
 
-class Shown(Message, frozen=True):
+class Shown(ChannelMessage, frozen=True):
     """Closes traces: frames shown since the last report as (frame, shown_ms) on the client's clock."""
 
     frames: Annotated[tuple[tuple[Seq, float], ...], Meta(max_length=64)]
 
 
-class Ping(Message, frozen=True):
+class Ping(ChannelMessage, frozen=True):
     id: Seq
     sent_ms: float
 
@@ -184,7 +184,7 @@ class WorldState(StrEnum):
     CLOSED = "closed"
 
 
-class Welcome(Message, frozen=True):
+class Welcome(ChannelMessage, frozen=True):
     """First message on `control`. `resumed` = back in the same world, so `epoch` and `chunk` go on.
 
     `first_frame` None = worlds begin from words alone. `recache`: prompts may use that transition. `pointer`: the
@@ -215,20 +215,20 @@ class Welcome(Message, frozen=True):
     lease_s: float = 0.0
 
 
-class Accepted(Message, frozen=True):
+class Accepted(ChannelMessage, frozen=True):
     """The first of two answers to a steer: it is journaled. `id` is the message's id."""
 
     id: int
 
 
-class Applied(Message, frozen=True):
+class Applied(ChannelMessage, frozen=True):
     """The second answer: it took effect at this chunk."""
 
     id: int
     chunk: int
 
 
-class Problem(Message, frozen=True):
+class Problem(ChannelMessage, frozen=True):
     """Bad input or a refused act; nothing was lost. `id` None = the message could not be read that far."""
 
     code: str
@@ -236,12 +236,12 @@ class Problem(Message, frozen=True):
     id: int | None = None
 
 
-class StateChanged(Message, frozen=True):
+class StateChanged(ChannelMessage, frozen=True):
     state: WorldState
     epoch: int
 
 
-class PromptChanged(Message, frozen=True):
+class PromptChanged(ChannelMessage, frozen=True):
     """The world's prompt is now this version (sent to everyone in the room).
 
     `understood` and `missed`: words of it that the world knows and does not know; both empty where it cannot tell.
@@ -265,7 +265,7 @@ class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metadata: str = ""
 
 
-class Participants(Message, frozen=True):
+class Participants(ChannelMessage, frozen=True):
     """Who is in the room: the driver's participant id (None = free wheel), the number of spectators, and everybody who
     is connected, in order of coming.
 
@@ -281,12 +281,12 @@ class Participants(Message, frozen=True):
     wheel_in_s: float | None = None
 
 
-class Pong(Message, frozen=True):
+class Pong(ChannelMessage, frozen=True):
     id: int
     sent_ms: float
 
 
-class Receipt(Message, frozen=True):
+class Receipt(ChannelMessage, frozen=True):
     """Channel `receipts`, one per frame: what this frame is and what it contains.
 
     `rtp` is the frame's RTP timestamp at this viewer (joins it to the decoded picture). `input_seq` is the last input
@@ -310,7 +310,7 @@ class Receipt(Message, frozen=True):
     pace_us: int
 
 
-class Receipts(Message, frozen=True):
+class Receipts(ChannelMessage, frozen=True):
     """Channel `receipts`, to spectators: the receipts of several frames at once, oldest first."""
 
     items: Annotated[tuple[Receipt, ...], Meta(max_length=16)]

@@ -68,7 +68,7 @@ async def edge(card: LoadedCard, web_root: Path) -> AsyncIterator[str]:
     rooms = Rooms(engine, Journal(clock), clock, RoomsSpec(card=card.card.name))
     server = EdgeServer(create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=True), clock))
     listener = socket.create_server(("127.0.0.1", 0))
-    serving = asyncio.create_task(server._serve([listener]))
+    serving = asyncio.create_task(server.until_signal(listener))
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"

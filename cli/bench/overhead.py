@@ -184,14 +184,14 @@ async def _row(engine: Any, timed: Timed, sessions: int, seconds: float) -> Over
         rows_per_batch=round(sum(math.rows for math in noted) / max(1, len(noted)), 2),
         frames_per_second=round(chunks * engine.cards()[0].frames_per_chunk / took, 1),
         math_ms=spread([(math.ended - math.began) * 1e3 for math in noted]),
-        gap_us=spread([gap * 1e6 for gap in _gaps(noted)]),
+        gap_us=spread([gap * 1e6 for gap in gaps(noted)]),
         loop_us=round(cpu / max(1, len(noted)) * 1e6, 1),
         loop_share=round(cpu / (cpu + math_cpu), 4),
-        outside=round(1 - _covered(noted) / took, 4),
+        outside=round(1 - covered(noted) / took, 4),
     )
 
 
-def _gaps(noted: Sequence[Math]) -> list[float]:
+def gaps(noted: Sequence[Math]) -> list[float]:
     """Seconds between one batch and the next of the same lane."""
     last: dict[int, float] = {}
     gaps = []
@@ -202,7 +202,7 @@ def _gaps(noted: Sequence[Math]) -> list[float]:
     return gaps
 
 
-def _covered(noted: Sequence[Math]) -> float:
+def covered(noted: Sequence[Math]) -> float:
     """Seconds in which any lane did math."""
     covered, until = 0.0, 0.0
     for math in sorted(noted, key=lambda math: math.began):

@@ -136,7 +136,7 @@ async def measure_fanout(base: str, seconds: float, dice: random.Random) -> Fano
                 viewers.append(await stack.enter_async_context(viewer))
             await asyncio.sleep(SETTLE_S)
             points.append(await _point(http, viewers, seconds, encode_us))
-    return _fanout_cell(tuple(points), encode_us)
+    return fanout_cell(tuple(points), encode_us)
 
 
 async def _point(
@@ -164,7 +164,7 @@ async def _point(
     )
 
 
-def _fanout_cell(points: tuple[FanoutPoint, ...], encode_us: list[int]) -> FanoutCell:
+def fanout_cell(points: tuple[FanoutPoint, ...], encode_us: list[int]) -> FanoutCell:
     """Per frame, so that a machine too busy to keep the frame rate does not distort it; the slope by least squares."""
     first_ms = points[1].cpu_ms_per_frame
     counts, costs = zip(*((point.viewers, point.cpu_ms_per_frame) for point in points[1:]), strict=True)

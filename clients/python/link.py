@@ -105,33 +105,33 @@ class EdgeLink:
         self.token = ""
         self.participant = ""
         self.heard_at = time.monotonic()
-        self._pc = RTCPeerConnection(RTCConfiguration(iceServers=[], bundlePolicy=RTCBundlePolicy.MAX_BUNDLE))
+        self.pc = RTCPeerConnection(RTCConfiguration(iceServers=[], bundlePolicy=RTCBundlePolicy.MAX_BUNDLE))
         self.assembly = FrameAssembly(on_frame, time.monotonic)
-        video = self._pc.addTransceiver("video", direction="recvonly")
+        video = self.pc.addTransceiver("video", direction="recvonly")
         known = RTCRtpReceiver.getCapabilities("video")
         assert known is not None
         video.setCodecPreferences([c for c in known.codecs if c.mimeType in ("video/H264", "video/rtx")])
         self.receiver = video.receiver
         self.receiver._RTCRtpReceiver__jitter_buffer = self.assembly  # type: ignore[attr-defined]
-        self._channels = {
-            Channel.CONTROL: self._pc.createDataChannel("control"),
-            Channel.INPUT: self._pc.createDataChannel("input", ordered=False, maxRetransmits=0),
-            Channel.RECEIPTS: self._pc.createDataChannel("receipts", ordered=False, maxRetransmits=0),
+        self.channels = {
+            Channel.CONTROL: self.pc.createDataChannel("control"),
+            Channel.INPUT: self.pc.createDataChannel("input", ordered=False, maxRetransmits=0),
+            Channel.RECEIPTS: self.pc.createDataChannel("receipts", ordered=False, maxRetransmits=0),
         }
-        for channel in self._channels.values():
+        for channel in self.channels.values():
             channel.on("message", self._received)
-        self._channels[Channel.CONTROL].on("close", self.end)
-        self._pc.on("connectionstatechange", self._state_changed)
+        self.channels[Channel.CONTROL].on("close", self.end)
+        self.pc.on("connectionstatechange", self._state_changed)
         self._gather_on(loopback)
 
     async def open(self, token: str | None, role: Role | None, name: str | None = None) -> Welcome:
         """Connect and wait for the welcome; raises `RoomRefused` or `NoServer`."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                await self._pc.setLocalDescription(await self._pc.createOffer())
-                answer = await self._ask(OfferBody(self._pc.localDescription.sdp, token, role, name))
+                await self.pc.setLocalDescription(await self.pc.createOffer())
+                answer = await self._ask(OfferBody(self.pc.localDescription.sdp, token, role, name))
                 self.token, self.participant = answer.token, answer.participant
-                await self._pc.setRemoteDescription(RTCSessionDescription(answer.sdp, "answer"))
+                await self.pc.setRemoteDescription(RTCSessionDescription(answer.sdp, "answer"))
                 return await self._welcomed()
         except TimeoutError:
             raise NoServer(f"no connection to {self._place.base} within {CONNECT_TIMEOUT:.0f} s") from None
@@ -140,7 +140,7 @@ class EdgeLink:
 
     def send(self, message: ClientMessage, channel: Channel) -> bool:
         """Whether it left; a channel that is not open takes nothing."""
-        target = self._channels[channel]
+        target = self.channels[channel]
         if target.readyState != "open":
             return False
         target.send(encode(message))
@@ -159,7 +159,7 @@ class EdgeLink:
     async def close(self) -> None:
         self.end()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._pc.close(), CLOSE_TIMEOUT)
+            await asyncio.wait_for(self.pc.close(), CLOSE_TIMEOUT)
 
     async def _welcomed(self) -> Welcome:
         """The welcome, or `NoServer` as soon as the connection is lost."""
@@ -182,14 +182,14 @@ class EdgeLink:
         self._on_message(message)
 
     def _state_changed(self) -> None:
-        if self._pc.connectionState in ("failed", "closed"):
+        if self.pc.connectionState in ("failed", "closed"):
             self.end()
 
     def _gather_on(self, loopback: bool) -> None:
         """Host candidates: loopback alone when asked for, loopback first for a server on this machine."""
         if not (loopback or self._place.local):
             return
-        for transport in self._pc._RTCPeerConnection__iceTransports:  # type: ignore[attr-defined]
+        for transport in self.pc._RTCPeerConnection__iceTransports:  # type: ignore[attr-defined]
             connection = transport.iceGatherer._connection
             gather = connection.get_component_candidates
 

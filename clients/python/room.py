@@ -79,8 +79,8 @@ class RoomClient:
         self._loopback = loopback
         self._patience = patience
         self._dice = random.Random(seed)
-        self._link: EdgeLink | None = None
-        self._token: str | None = None
+        self.link: EdgeLink | None = None
+        self.token: str | None = None
         self._pad = Pad()
         self._repeats = 0
         self._ids = 0
@@ -130,7 +130,7 @@ class RoomClient:
         if media is None:
             raise ValueError(f"a first frame is one of {', '.join(MEDIA)}, not '{file.name}'")
         body = await asyncio.to_thread(file.read_bytes)
-        headers = {"Content-Type": media, "Authorization": f"Bearer {self._token}"}
+        headers = {"Content-Type": media, "Authorization": f"Bearer {self.token}"}
         try:
             return msgspec.json.decode(await post(self._place, "first_frame", body, headers), type=FirstFrame)
         except httpx.HTTPError as error:
@@ -162,15 +162,15 @@ class RoomClient:
     # ---- connection -------------------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        self._link = await self._connect(time.monotonic() + self._patience)
+        self.link = await self._connect(time.monotonic() + self._patience)
         self._tasks = [asyncio.create_task(self._stay()), asyncio.create_task(self._beat())]
 
     async def _close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._link is not None:
-            await self._link.close()
+        if self.link is not None:
+            await self.link.close()
         for answer in self._answers.values():
             answer.cancel()
         for applied in self._applied.values():
@@ -183,8 +183,8 @@ class RoomClient:
         while True:
             link = EdgeLink(self._place, self._loopback, self._received, self.pictures.whole_frame)
             try:
-                self.welcome = await link.open(self._token, self._role, self._name)
-                self._token = link.token
+                self.welcome = await link.open(self.token, self._role, self._name)
+                self.token = link.token
                 return link
             except RoomRefused as refused:
                 await link.close()
@@ -203,18 +203,18 @@ class RoomClient:
             await asyncio.sleep(pause * self._dice.uniform(1.0, 1.5))
 
     def _ask_for_key(self) -> None:
-        if self._link is not None:
+        if self.link is not None:
             self._tasks = [task for task in self._tasks if not task.done()]
-            self._tasks.append(asyncio.create_task(self._link.ask_for_key()))
+            self._tasks.append(asyncio.create_task(self.link.ask_for_key()))
 
     async def _stay(self) -> None:
         """Whenever the link is lost, make another one with the same token."""
         try:
-            while self._link is not None:
-                await self._link.lost.wait()
-                await self._link.close()
+            while self.link is not None:
+                await self.link.lost.wait()
+                await self.link.close()
                 self.latency.reconnected()
-                self._link = await self._connect(time.monotonic() + self._patience)
+                self.link = await self._connect(time.monotonic() + self._patience)
                 self.counts.reconnects += 1
                 self._send_input()
         except (RoomRefused, NoServer):
@@ -229,11 +229,11 @@ class RoomClient:
             if self._repeats > 0:
                 self._repeats -= 1
                 self._send_input()
-            if now - last_ping >= PING_INTERVAL and self._link is not None:
+            if now - last_ping >= PING_INTERVAL and self.link is not None:
                 pings, last_ping = pings + 1, now
-                self._link.send(Ping(pings, now * 1000), Channel.CONTROL)
-                if now - self._link.heard_at > SILENCE_TIMEOUT:
-                    self._link.end()
+                self.link.send(Ping(pings, now * 1000), Channel.CONTROL)
+                if now - self.link.heard_at > SILENCE_TIMEOUT:
+                    self.link.end()
 
     # ---- messages ---------------------------------------------------------------------------------------------------
 
@@ -243,8 +243,8 @@ class RoomClient:
         return seq
 
     def _send_input(self) -> None:
-        if self._link is not None:
-            self._link.send(self._pad.message(time.monotonic() * 1000), Channel.INPUT)
+        if self.link is not None:
+            self.link.send(self._pad.message(time.monotonic() * 1000), Channel.INPUT)
 
     async def _steer(self, message: Callable[[int], ClientMessage]) -> int:
         self._ids += 1
@@ -252,7 +252,7 @@ class RoomClient:
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._answers[id] = answer
         self._applied.setdefault(id, asyncio.get_running_loop().create_future())
-        if self._link is None or not self._link.send(message(id), Channel.CONTROL):
+        if self.link is None or not self.link.send(message(id), Channel.CONTROL):
             raise NoServer("the room is not connected")
         try:
             await answer

@@ -65,7 +65,7 @@ Node = LoopNode | ComponentNode
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class ProgramEdge:
     """`delay`: it carries what its source made so many runs of its target ago; 0 = what was made just now."""
 
     source: str
@@ -80,7 +80,7 @@ class Program:
 
     name: str
     nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[ProgramEdge, ...]
 
     def __post_init__(self) -> None:
         names = [node.name for node in self.nodes]
@@ -133,13 +133,13 @@ def realtime(decode: Placement = Placement.DEVICE, loop: str = CHUNK_ROLLOUT) ->
             ComponentNode("encode", Placement.ENCODERS),
         ),
         (
-            Edge(INPUT, "prompt_encode", Payload.TEXT),
-            Edge(INPUT, loop, Payload.CONTROLS),
-            Edge(INPUT, loop, Payload.FIRST_FRAMES),
-            Edge("prompt_encode", loop, Payload.FEATURES),
-            Edge(loop, "decode", Payload.LATENTS),
-            Edge("decode", "encode", Payload.FRAMES),
-            Edge("encode", OUTPUT, Payload.PACKETS),
+            ProgramEdge(INPUT, "prompt_encode", Payload.TEXT),
+            ProgramEdge(INPUT, loop, Payload.CONTROLS),
+            ProgramEdge(INPUT, loop, Payload.FIRST_FRAMES),
+            ProgramEdge("prompt_encode", loop, Payload.FEATURES),
+            ProgramEdge(loop, "decode", Payload.LATENTS),
+            ProgramEdge("decode", "encode", Payload.FRAMES),
+            ProgramEdge("encode", OUTPUT, Payload.PACKETS),
         ),
     )
 
@@ -148,8 +148,8 @@ def narrated(prompt_loop: str, every: int) -> Program:
     """A session of two loops: the second one writes a prompt in every `every` chunks, from what the first one made."""
     plain = realtime()
     writes = (
-        Edge(CHUNK_ROLLOUT, prompt_loop, Payload.LATENTS, delay=1),
-        Edge(prompt_loop, "prompt_encode", Payload.TEXT),
+        ProgramEdge(CHUNK_ROLLOUT, prompt_loop, Payload.LATENTS, delay=1),
+        ProgramEdge(prompt_loop, "prompt_encode", Payload.TEXT),
     )
     return Program("narrated", (*plain.nodes, LoopNode(prompt_loop, every=every)), (*plain.edges, *writes))
 

@@ -55,7 +55,7 @@ class MatrixGameRuntime:
     """See the module docstring. `frame`: what its decode hands on."""
 
     def __init__(self, spec: MatrixGameSpec, networks: MatrixGameNetworks, frame: FrameSpec) -> None:
-        self._spec, self._networks, self._frame = spec, networks, frame
+        self._spec, self.networks, self._frame = spec, networks, frame
         weight = networks.transformer.patch_embedding.weight
         self._dtype, self._device = weight.dtype, weight.device
         self.allocate(0)
@@ -90,7 +90,7 @@ class MatrixGameRuntime:
                 actions = (np.zeros((KEPT + 12, s.keys), np.float32), np.zeros((KEPT + 12, 2), np.float32))
                 row = PassRow(x, sigma, 0.5 * sigma, NoiseKey(0, 0, 1, 0), world, *actions, s.chunk)
             case StepKind.DECODE:
-                _, features = self._networks.vae.decode(x[None, :, :1].to(self._dtype), ())
+                _, features = self.networks.vae.decode(x[None, :, :1].to(self._dtype), ())
                 row = DecodeRow(x, features)
             case _:
                 raise ValueError(f"Matrix-Game has no step '{kind}'")
@@ -125,8 +125,8 @@ class MatrixGameRuntime:
         picture = torch.from_numpy(picture_HWC).to(self._device).permute(2, 0, 1).float() / 127.5 - 1
         video = torch.zeros(3, 4 * self._spec.condition_frames - 3, *picture.shape[1:], device=self._device)
         video[:, 0] = picture
-        condition = self._networks.vae.encode(video[None])[0]
-        return World(condition, self._networks.image_encoder.tokens(picture))
+        condition = self.networks.vae.encode(video[None])[0]
+        return World(condition, self.networks.image_encoder.tokens(picture))
 
     def _denoise(self, row: PassRow, view: CacheView) -> Tensor:
         x = self._noise(row.noise) if row.x_CFHW is None else row.x_CFHW
@@ -139,7 +139,7 @@ class MatrixGameRuntime:
         return x
 
     def _pass(self, row: PassRow, x_CFHW: Tensor, window: Window) -> Tensor:
-        s, transformer = self._spec, self._networks.transformer
+        s, transformer = self._spec, self.networks.transformer
         frames = torch.arange(row.first_frame, row.first_frame + s.chunk).clamp(max=s.condition_frames - 1)
         condition = row.world.condition_CKHW[:, frames.to(self._device)]
         mask = torch.zeros(4, *condition.shape[1:], device=self._device)
@@ -153,7 +153,7 @@ class MatrixGameRuntime:
         return flow
 
     def _decode(self, row: DecodeRow) -> Decoded:
-        pictures, features = self._networks.vae.decode(row.x_CFHW[None], row.features)
+        pictures, features = self.networks.vae.decode(row.x_CFHW[None], row.features)
         digest = hashlib.sha256(row.x_CFHW.cpu().numpy().astype("<f4").tobytes()).hexdigest()
         return Decoded(frames_of(pictures[0].transpose(0, 1), self._frame), features, digest)
 

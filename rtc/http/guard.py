@@ -34,7 +34,7 @@ ALLOWED_HEADERS = "Authorization, Content-Type, If-Match"
 SeatRights = Callable[[str, str], Rights | None]
 
 
-class Refusal(PermissionError):
+class AccessDenied(PermissionError):
     """Becomes the answer."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
@@ -72,7 +72,7 @@ class Guard:
                 await _preflight(send)
                 return
             access = self._access(door_of(scope["method"], path), headers.get("authorization", ""))
-        except Refusal as refusal:
+        except AccessDenied as refusal:
             self._rates.refused[refusal.body.code] += 1
             await _refuse(send, refusal)
             return
@@ -93,18 +93,18 @@ class Guard:
 
     def _check(self, method: str, path: str, caller: Caller, origin: str | None, embeds: bool) -> None:
         if path not in ALIVE and not host_allowed(self._spec, caller.host):
-            raise Refusal(421, "wrong_host", "this server does not go by that name; --allow-host lets it")
+            raise AccessDenied(421, "wrong_host", "this server does not go by that name; --allow-host lets it")
         if not self._rates.request(whose(caller.address), self._clock.now()):
-            raise Refusal(429, "too_many_requests", "too many requests from this address: slow down")
+            raise AccessDenied(429, "too_many_requests", "too many requests from this address: slow down")
         if origin is None or embeds or same_origin(origin, caller.scheme, caller.host):
             return
         if method not in ("GET", "HEAD") or door_of(method, path).need is not Need.NOTHING:
-            raise Refusal(
+            raise AccessDenied(
                 403, "foreign_origin", "pages of that origin may not use this server; --allow-origin lets them"
             )
 
     def _access(self, door: Door, authorization: str) -> Access:
-        """What the credentials say, enough for this door; raises `Refusal`."""
+        """What the credentials say, enough for this door; raises `AccessDenied`."""
         if not self._spec.keys or door.need is Need.NOTHING:
             return ANYTHING
         scheme, _, value = authorization.partition(" ")
@@ -114,9 +114,9 @@ class Guard:
             case "bearer" if value:
                 return self._by_token(door, value.strip())
             case "":
-                raise Refusal(401, "no_token", "a token is needed: Authorization: Bearer <token>")
+                raise AccessDenied(401, "no_token", "a token is needed: Authorization: Bearer <token>")
             case _:
-                raise Refusal(401, "bad_token", "the credentials are not those of this server")
+                raise AccessDenied(401, "bad_token", "the credentials are not those of this server")
 
     def _by_token(self, door: Door, token: str) -> Access:
         if door.need is Need.ROOM and (rights := self._seat_rights(door.room, token)) is not None:
@@ -124,11 +124,11 @@ class Guard:
         try:
             access = read(self._spec.keys, token, self._clock.wall())
         except TokenRefused as error:
-            raise Refusal(401, error.code, error.detail) from None
+            raise AccessDenied(401, error.code, error.detail) from None
         if door.need is Need.ROOM and access.room != door.room:
-            raise Refusal(403, "other_room", "the token opens another room")
+            raise AccessDenied(403, "other_room", "the token opens another room")
         if door.need is Need.KEY and not access.creates:
-            raise Refusal(403, "needs_key", "this needs an API key or a token with roomCreate")
+            raise AccessDenied(403, "needs_key", "this needs an API key or a token with roomCreate")
         return access
 
     def _holds_key(self, encoded: str) -> bool:
@@ -167,7 +167,7 @@ async def _preflight(send: Send) -> None:
     await _answer(send, 204, allowed, b"")
 
 
-async def _refuse(send: Send, refusal: Refusal) -> None:
+async def _refuse(send: Send, refusal: AccessDenied) -> None:
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
     if refusal.status == 401:
         headers["WWW-Authenticate"] = "Bearer"

@@ -9,15 +9,7 @@ from pathlib import Path
 
 import pytest
 from worldroom.tests.paths import ROOT
-
-PACKAGES = ("cli", "clients", "engine", "kernels", "models", "rtc", "sessions", "training")
-SOURCES = [
-    path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "node_modules" not in path.parts
-] + [ROOT / "clock.py"]
-
-
-def _relative(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+from worldroom.tests.rules.sources import PACKAGES, SOURCES, parsed, relative
 
 
 def _isolated(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -35,7 +27,7 @@ def test_every_package_is_in_the_wheel() -> None:
     """An editable install does not notice one that is not listed."""
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = {path.parent for path in SOURCES if path.name == "__init__.py"}
-    assert sorted(listed) == sorted(["worldroom", *(f"worldroom.{_relative(f).replace('/', '.')}" for f in folders)])
+    assert sorted(listed) == sorted(["worldroom", *(f"worldroom.{relative(f).replace('/', '.')}" for f in folders)])
 
 
 def test_the_edge_and_the_sessions_never_import_torch(tmp_path: Path) -> None:
@@ -68,15 +60,15 @@ def test_a_worker_imports_torch_only_for_cards_that_need_it(tmp_path: Path) -> N
 
 
 def test_a_file_is_one_idea() -> None:
-    long = {_relative(path): n for path in SOURCES if (n := len(path.read_text().splitlines())) > 330}
+    long = {relative(path): n for path in SOURCES if (n := len(path.read_text().splitlines())) > 330}
     assert long == {}
 
 
 def test_functions_stay_short() -> None:
     long = {
-        f"{_relative(path)}:{node.name}": length
+        f"{relative(path)}:{node.name}": length
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := (node.end_lineno or 0) - node.lineno + 1) > 70
     }
@@ -84,20 +76,16 @@ def test_functions_stay_short() -> None:
 
 
 def test_every_module_says_what_it_is() -> None:
-    silent = [
-        _relative(path)
-        for path in SOURCES
-        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
-    ]
+    silent = [relative(path) for path in SOURCES if path.read_text().strip() and not ast.get_docstring(parsed(path))]
     assert silent == []
 
 
 def test_names_say_what_a_thing_is() -> None:
     vague = re.compile(r"(Manager|Helper|Utils?|Base|Handler)$")
     found = [
-        f"{_relative(path)}:{node.name}"
+        f"{relative(path)}:{node.name}"
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ClassDef) and vague.search(node.name)
     ]
     assert found == []
@@ -106,7 +94,7 @@ def test_names_say_what_a_thing_is() -> None:
 def test_only_the_clock_reads_a_clock_in_the_server() -> None:
     reads = re.compile(r"\btime\.(time|monotonic|perf_counter)(_ns)?\(|datetime\.now\(|datetime\.utcnow\(")
     found = [
-        f"{_relative(path)}:{number}"
+        f"{relative(path)}:{number}"
         for path in SOURCES
         if path.relative_to(ROOT).parts[0] in ("rtc", "sessions", "engine", "models", "kernels")
         for number, line in enumerate(path.read_text().splitlines(), 1)
@@ -117,7 +105,7 @@ def test_only_the_clock_reads_a_clock_in_the_server() -> None:
 
 def test_no_model_calls_triton_directly() -> None:
     found = [
-        _relative(path)
+        relative(path)
         for path in SOURCES
         if path.relative_to(ROOT).parts[0] != "kernels"
         and re.search(r"^\s*(import|from) triton", path.read_text(), re.M)

@@ -94,7 +94,7 @@ class UnitVariance(nn.Module):
         return (x_NCHW - mean[:, None, None]) * torch.rsqrt(variance[:, None, None] + 1e-5)
 
 
-class Encoder(nn.Module):
+class RoadEncoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.inward = MatrixConv(48, 64, 1)
@@ -110,7 +110,7 @@ class Encoder(nn.Module):
         return latent
 
 
-class Decoder(nn.Module):
+class RoadDecoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.inward = MatrixConv(LATENT, 128)
@@ -131,7 +131,7 @@ class DriveAutoencoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder, self.decoder = Encoder(), Decoder()
+        self.encoder, self.decoder = RoadEncoder(), RoadDecoder()
 
     def encode(self, picture_N3HW: Tensor) -> Tensor:
         """Pictures in [-1, 1] to tokens [N, 40, 32]."""

@@ -44,5 +44,5 @@ def test_sharing_takes_every_way_in_every_round() -> None:
 def test_lanes_that_overlap_are_not_counted_twice() -> None:
     noted = [overhead.Math(1, 0.0, 2.0, 2.0, 1), overhead.Math(2, 1.0, 3.0, 2.0, 1)]
     noted.append(overhead.Math(1, 2.5, 4.0, 1.5, 1))
-    assert overhead._covered(noted) == 4.0
-    assert overhead._gaps(noted) == [0.5]
+    assert overhead.covered(noted) == 4.0
+    assert overhead.gaps(noted) == [0.5]

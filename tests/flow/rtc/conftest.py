@@ -211,7 +211,7 @@ async def serving(
     app = create_app(rooms, engine, spec, access=access)
     listener = socket.create_server(("127.0.0.1", 0))
     server = EdgeServer(app)
-    task = asyncio.create_task(server._serve([listener]))
+    task = asyncio.create_task(server.until_signal(listener))
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     try:

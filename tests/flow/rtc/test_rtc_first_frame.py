@@ -61,8 +61,8 @@ async def test_every_refusal_of_an_upload_is_typed(base: str) -> None:
 
         assert await post("image/png", None) == (401, "no_token")
         assert await post("image/png", "somebody") == (401, "no_place")
-        assert await post("text/html", room._token) == (415, "media_type")
-        assert await post("image/png", room._token, name="elsewhere") == (404, "no_room")
-        assert await post("image/png", room._token, name="-") == (400, "bad_room")
-        assert await post("image/png", room._token, b"nothing") == (422, "not_that_format")
-        assert await post("image/png", room._token, bytes(9 << 20)) == (413, "too_large")
+        assert await post("text/html", room.token) == (415, "media_type")
+        assert await post("image/png", room.token, name="elsewhere") == (404, "no_room")
+        assert await post("image/png", room.token, name="-") == (400, "bad_room")
+        assert await post("image/png", room.token, b"nothing") == (422, "not_that_format")
+        assert await post("image/png", room.token, bytes(9 << 20)) == (413, "too_large")

@@ -70,7 +70,7 @@ async def test_a_storm_of_picture_losses_is_answered_once_per_300_ms(served) -> 
 async def test_a_viewer_that_never_reads_delays_nobody(served) -> None:
     async with Watcher(served.url) as deaf, Watcher(served.url) as other:
         await served.frames_until(lambda: bool(deaf.frames) and bool(other.frames), limit=60)
-        for transport in deaf.link._pc._RTCPeerConnection__iceTransports:
+        for transport in deaf.link.pc._RTCPeerConnection__iceTransports:
             for protocol in transport._connection._protocols:
                 asyncio.get_running_loop()._remove_reader(protocol.transport.get_extra_info("socket").fileno())
         before = len(other.frames)
@@ -84,7 +84,7 @@ async def test_a_viewer_that_never_reads_delays_nobody(served) -> None:
 async def test_a_viewer_killed_without_goodbye_is_removed_and_the_other_never_notices(served) -> None:
     async with Watcher(served.url) as killed, Watcher(served.url) as other:
         await served.frames_until(lambda: bool(killed.frames) and bool(other.frames), limit=60)
-        for transport in killed.link._pc._RTCPeerConnection__iceTransports:
+        for transport in killed.link.pc._RTCPeerConnection__iceTransports:
             for protocol in transport._connection._protocols:
                 protocol.transport.abort()
         start, before = served.engine.frames, len(other.frames)
@@ -120,7 +120,7 @@ async def test_twenty_connections_leave_no_thread_and_no_task(served) -> None:
 async def test_malformed_messages_are_answered_and_counted(served) -> None:
     async with Watcher(served.url) as watcher:
         await served.until(lambda: len(served.edge.viewers) == 1 and served.edge.viewers[0].connected)
-        control = watcher.link._channels[Channel.CONTROL]
+        control = watcher.link.channels[Channel.CONTROL]
         for text in ("", "{", '{"type":"prompt","id":7,"text":""}', '{"type":"input","seq":1,"held":[]}', b"\xff\xfe"):
             control.send(text)
         await served.until(lambda: watcher.link.send(Feedback(9, 1, 1), Channel.INPUT))

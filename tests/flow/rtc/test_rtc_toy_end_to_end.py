@@ -59,8 +59,8 @@ async def test_a_spectator_watches_the_same_world_and_a_returning_driver_finds_i
                 if frame.receipt is not None:
                     break
         before = driver.welcome
-        assert driver._link is not None
-        driver._link.end()
+        assert driver.link is not None
+        driver.link.end()
         for _ in range(FRAMES_MAX):
             if driver.counts.reconnects == 1:
                 break

@@ -88,8 +88,8 @@ def test_the_opening_frames_are_the_pictures_own_through_the_codec() -> None:
 
     async def main() -> None:
         server = Server()
-        await server.start(catalog.load(CARD))
-        loaded = server.engine._served[CARD].loaded
+        loaded = catalog.load(CARD)
+        await server.start(loaded)
         card = server.engine.cards()[0]
         assert card.opening is not None
         opening = read(gradient(), UploadedMedia.PNG, card, card.opening)
@@ -176,7 +176,8 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
     """Its worker ends before the first chunk is made: the next worker begins from the same picture."""
 
     async def main() -> None:
-        engine, _ = await started(cards=(catalog.load(CARD),))
+        loaded = catalog.load(CARD)
+        engine, _ = await started(cards=(loaded,))
         size = engine.cards()[0].opening
         assert size is not None
         opening = read(gradient(), UploadedMedia.PNG, engine.cards()[0], size)
@@ -190,7 +191,7 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
         number = wanted[0].chunk
 
         kept = snapshot.Snapshot(
-            made_by=snapshot.maker(engine._served[CARD].loaded), steps=4, seed=9, branch=0, number=number, epoch=1,
+            made_by=snapshot.maker(loaded), steps=4, seed=9, branch=0, number=number, epoch=1,
             carry=None, count=0, entries=(), features=(), picture=None, opening=opening,
         )  # fmt: skip
         later = Person(engine, "b", "words", key=whole.key, epoch=1)

@@ -28,6 +28,21 @@ def redis(tmp_path: Path) -> Iterator[EmbeddedRedis]:
     server.stop()
 
 
+def kill(redis: EmbeddedRedis) -> None:
+    """End the server as a crash does."""
+    pid = redis.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    while redis.pid is not None:
+        os.sched_yield()
+
+
+def open_file(path: Path) -> int:
+    """The descriptor under which this process has the file open."""
+    links = Path("/proc/self/fd")
+    return next(int(link.name) for link in links.iterdir() if link.exists() and link.readlink() == path)
+
+
 def feedback(chunk: int) -> events.FeedbackGiven:
     return events.FeedbackGiven(participant="p", chunk=chunk, value=1)
 
@@ -109,13 +124,12 @@ async def _reopened(redis: EmbeddedRedis, tmp_path: Path) -> Journal:
 
 async def test_a_spool_left_by_an_earlier_process_is_drained_first(redis: EmbeddedRedis, tmp_path: Path) -> None:
     streams = await streams_of(redis)
-    redis._process.kill()  # type: ignore[union-attr]
+    kill(redis)
     journal = Journal.open(SystemClock(), streams, tmp_path / "spool", FAST)
     for chunk in range(100):
         journal.record("s", feedback(chunk))
     await journal.close()
     assert journal.counters().spool_bytes > 0
-    redis._process.wait()  # type: ignore[union-attr]
     redis.revive()
     redis.wait_ready()
     await (await _reopened(redis, tmp_path)).close()
@@ -127,10 +141,7 @@ async def test_the_embedded_server_is_revived_by_the_journal(redis: EmbeddedRedi
     streams = await streams_of(redis)
     journal = Journal.open(SystemClock(), streams, tmp_path / "spool", FAST, on_outage=redis.revive)
     journal.record("s", feedback(0))
-    killed = redis._process
-    assert killed is not None
-    killed.kill()
-    killed.wait()
+    kill(redis)
     for chunk in range(1, 50):
         journal.record("s", feedback(chunk))
     while (await asyncio.sleep(0.005)) is None and journal.counters().written < 50:
@@ -276,13 +287,14 @@ def test_the_server_dies_with_a_killed_parent(tmp_path: Path) -> None:
 def test_a_server_that_outlived_its_owner_is_ended_at_the_next_start(tmp_path: Path) -> None:
     first = EmbeddedRedis(tmp_path)
     first.start()
-    orphan = first._process
-    assert orphan is not None and first._lock_fd is not None
-    os.close(first._lock_fd)  # what the kernel does when the owner is killed
+    orphan = first.pid
+    assert orphan is not None
+    os.close(open_file(tmp_path / "lock"))  # what the kernel does when the owner is killed
     second = EmbeddedRedis(tmp_path)
     second.start()
     try:
-        assert orphan.wait(timeout=5) == -signal.SIGKILL
-        assert second.pid is not None and second.pid != orphan.pid
+        _, status = os.waitpid(orphan, 0)
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        assert second.pid is not None and second.pid != orphan
     finally:
         second.stop()

@@ -85,7 +85,7 @@ def test_what_was_exported_plays_as_what_was_drawn(checkpoint: Path) -> None:
     card = matrix_game_card(tiny())
     loaded = load(tiny(), card, card.recipe.default, checkpoint)
     assert len(loaded.weights) == 64
-    again, first = random_networks(tiny()), loaded.runtime._networks  # type: ignore[attr-defined]
+    again, first = random_networks(tiny()), loaded.runtime.networks  # type: ignore[attr-defined]
     for key, value in again.transformer.state_dict().items():
         assert torch.equal(first.transformer.state_dict()[key], value)
 

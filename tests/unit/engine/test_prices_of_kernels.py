@@ -23,9 +23,9 @@ from worldroom.tests.virtual_time import run
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """The versions that were looked up."""
-    cost_store._installed.cache_clear()
+    cost_store.installed.cache_clear()
     yield
-    cost_store._installed.cache_clear()
+    cost_store.installed.cache_clear()
 
 
 def install(patch: pytest.MonkeyPatch, triton: str | None) -> Backend:
@@ -38,7 +38,7 @@ def install(patch: pytest.MonkeyPatch, triton: str | None) -> Backend:
             raise PackageNotFoundError(package)
         return triton
 
-    cost_store._installed.cache_clear()
+    cost_store.installed.cache_clear()
     patch.setattr(cost_store, "version", version)
     patch.setattr(backend, "triton", None if triton is None else SimpleNamespace(__version__=triton))
     return backend.choice(torch.device("cuda"), []).backend

@@ -5,7 +5,7 @@ import io
 import msgspec
 import pytest
 from rich.console import Console
-from worldroom.clients.bench.cells import DriveCell, FanoutPoint, JoinCell, LatencyCell, _fanout_cell
+from worldroom.clients.bench.cells import DriveCell, FanoutPoint, JoinCell, LatencyCell, fanout_cell
 from worldroom.clients.bench.run import BenchFailed, BenchReport, run_bench, table
 from worldroom.clients.python.latency import spread
 
@@ -31,14 +31,14 @@ REPORT = BenchReport(
     seed=0,
     latency=latency(24),
     latency_fast=latency(240),
-    fanout=_fanout_cell(POINTS, [1800, 1800]),
+    fanout=fanout_cell(POINTS, [1800, 1800]),
     join=JoinCell(MS, MS, 0),
     drive=DriveCell("drive", 24.0, MS, MS, 80.0, 0),
 )
 
 
 def test_the_cost_of_a_further_viewer_is_the_slope_over_all_points() -> None:
-    cell = _fanout_cell(POINTS, [1800, 1800])
+    cell = fanout_cell(POINTS, [1800, 1800])
     assert (cell.first_ms, cell.encode_ms, cell.each_more_ms) == (3.0, 1.8, 0.2)
     assert cell.share == 0.1 and cell.share_of_first == 0.067
 

@@ -11,11 +11,11 @@ from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.placement import (
     INPUT,
     ComponentNode,
-    Edge,
     LoopNode,
     Payload,
     Placement,
     Program,
+    ProgramEdge,
     realtime,
 )
 from worldroom.models.contract.recipe import RecipeMismatch
@@ -72,23 +72,23 @@ def test_what_goes_in_and_what_comes_out() -> None:
     [
         ((LoopNode("a"), LoopNode("a")), (), "names are used once"),
         ((LoopNode(INPUT),), (), "names are used once and never 'input'"),
-        ((LoopNode("a"),), (Edge("a", "b", Payload.TEXT),), "a -> b: nodes are ['a']"),
+        ((LoopNode("a"),), (ProgramEdge("a", "b", Payload.TEXT),), "a -> b: nodes are ['a']"),
         ((LoopNode("a", every=0),), (), "a loop runs once in 1 or more chunks"),
         (
             (LoopNode("a"), LoopNode("b")),
-            (Edge("a", "b", Payload.TEXT), Edge("b", "a", Payload.TEXT)),
+            (ProgramEdge("a", "b", Payload.TEXT), ProgramEdge("b", "a", Payload.TEXT)),
             "a, b wait for each other",
         ),
     ],
 )
-def test_a_program_is_a_graph(nodes: tuple[LoopNode, ...], edges: tuple[Edge, ...], says: str) -> None:
+def test_a_program_is_a_graph(nodes: tuple[LoopNode, ...], edges: tuple[ProgramEdge, ...], says: str) -> None:
     with pytest.raises(CardFault) as fault:
         Program("p", nodes, edges)
     assert says in str(fault.value)
 
 
 def test_a_circle_of_older_results_is_no_circle() -> None:
-    later = (Edge("a", "b", Payload.TEXT), Edge("b", "a", Payload.LATENTS, delay=1))
+    later = (ProgramEdge("a", "b", Payload.TEXT), ProgramEdge("b", "a", Payload.LATENTS, delay=1))
     Program("p", (LoopNode("a"), LoopNode("b")), later)
 
 

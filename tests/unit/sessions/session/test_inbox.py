@@ -1,5 +1,7 @@
 """Presses become conditions: whatever the network does to the messages, a tap counts once."""
 
+import pickle
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worldroom.engine.api import ControlInfo
@@ -103,9 +105,11 @@ def test_flush_forgets_taps_but_not_held_keys() -> None:
 
 def test_memory_of_edges_and_receipts_is_bounded() -> None:
     box = inbox()
+    sizes = {}
     for seq in range(1, 5000):
         box.receive(Input(seq=seq, held=(), edges=(down(seq, "KeyW"),)), at=float(seq))
-    assert len(box._edges) == 256
+        sizes[seq] = len(pickle.dumps(box))
+    assert sizes[4999] <= 1.1 * sizes[500]
     assert box.received(1) is None
     assert box.received(4999) == 4999.0
 
