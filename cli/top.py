@@ -105,8 +105,8 @@ def report(before: Now, now: Now) -> TopReport:
 
 def table(shown: TopReport) -> Group:
     """Readable at 80 columns; names are never cut."""
-    asleep = [entry.info for entry in shown.sessions if entry.info.phase == SessionState.ASLEEP]
-    awake = [entry for entry in shown.sessions if entry.info.phase != SessionState.ASLEEP]
+    asleep = [entry.info for entry in shown.sessions if entry.info.state == SessionState.SUSPENDED]
+    awake = [entry for entry in shown.sessions if entry.info.state != SessionState.SUSPENDED]
     parts: list[RenderableType] = [_cards(shown.cards), _awake(awake)]
     if asleep:
         parts.append(_asleep(asleep))
@@ -136,13 +136,13 @@ def _cards(cards: tuple[Capacity, ...]) -> Table:
 
 
 def _awake(sessions: list[SessionNow]) -> Table:
-    made = _sessions("sessions", ("class", "phase"), ("fps", "chunks", "late", "late by", "price", "measured"))
+    made = _sessions("sessions", ("class", "state"), ("fps", "chunks", "late", "late by", "price", "measured"))
     for entry in sessions:
         info = entry.info
         made.add_row(
             info.session,
             info.latency_class,
-            info.phase,
+            info.state,
             f"{entry.fps:.1f}",
             str(info.chunks),
             str(info.late),

@@ -1,13 +1,14 @@
 """The only place iteration lives: one chunk is driven through init, next, execute, advance and finalize.
 
     init -> next -> [stage] execute | boundary | advance -> next -> ... -> Done -> finalize [commit]
-                                       before a decode: [commit], the next chunk goes ahead -> decode -> finalize
+                            before a decode: [commit], release the next chunk -> decode -> finalize
 
 A chunk is a transaction: cancellation and faults roll its staged cache write back, except a write that belongs to the
-previous chunk, which is committed at its own boundary. Where its world goes ahead before its pictures are made, it is
-committed there. Knows no device, no clock and no model.
+previous chunk, which is committed at its own boundary. A chunk that is released before its decode is committed there.
+Knows no device, no clock and no model.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -16,35 +17,11 @@ import numpy as np
 from ..models.contract.cache import CacheView
 from ..models.contract.card import FrameSpec
 from ..models.contract.loop import Ask, ChunkLoop, Commit, Done, Outcome, StepKind, WorkPlan
-
-
-class Superseded(Exception):
-    """The chunk was cancelled; seen at a step boundary."""
+from .cancel import CancelScope
 
 
 class BadFrames(ValueError):
     """A finished chunk whose frames are not what the card promises."""
-
-
-class CancelScope:
-    """One node of the tree server > session > chunk: cancelled when it or anything above it is."""
-
-    __slots__ = ("_cancelled", "_parent")
-
-    def __init__(self, parent: "CancelScope | None" = None) -> None:
-        self._parent = parent
-        self._cancelled = False
-
-    def cancel(self) -> None:
-        self._cancelled = True
-
-    @property
-    def cancelled(self) -> bool:
-        return self._cancelled or (self._parent is not None and self._parent.cancelled)
-
-    def check(self) -> None:
-        if self.cancelled:
-            raise Superseded
 
 
 class Writes(Protocol):
@@ -79,19 +56,68 @@ class NoCache:
 Execute = Callable[[WorkPlan[Any], CacheView | None], Awaitable[Any]]
 
 
-class DecodeOverlap(Protocol):
-    """Whether and when a chunk's world goes on before its pictures are made (`life/ahead.py`)."""
+class DecodeOverlap:
+    """One chunk's part in running its decode beside the next chunk's denoising.
 
-    async def met(self) -> Any | None:
-        """Wait until the pictures of the chunk before are made; its carry, if this chunk began before that."""
-        ...
+        chunk n      [ denoise .. commit ][ decode           ]
+        chunk n + 1                       [ denoise .. commit ]..[ decode ]
+
+    A chunk is released once only its pictures are missing, and ended once they are made or lost. At most one chunk is
+    released and not ended: the next one waits for it before its own decode.
+
+    `wanted` says, before the decode, whether the next chunk should begin now; `go_on` then moves the world to it.
+    `before`: the chunk in front. `same_world` is false when the world was begun anew since that chunk.
+    """
+
+    def __init__(
+        self,
+        wanted: Callable[[], bool] = lambda: False,
+        go_on: Callable[[Any], None] = lambda carry: None,
+        before: "DecodeOverlap | None" = None,
+        same_world: bool = True,
+    ) -> None:
+        self._wanted, self._go_on = wanted, go_on
+        self._before = before if before is not None and before.decoding else None
+        self._same_world = same_world
+        self._boundary, self._ended = asyncio.Event(), asyncio.Event()
+        self._carry: Any = None
+        self.released = False
 
     @property
-    def wanted(self) -> bool: ...
+    def decoding(self) -> bool:
+        """Its world has gone on and its pictures are still being made."""
+        return self.released and not self._ended.is_set()
 
-    def go(self, carry: Any) -> None:
-        """The next chunk may begin with this; what this one staged is committed."""
-        ...
+    @property
+    def wanted(self) -> bool:
+        return self._wanted()
+
+    async def boundary(self) -> None:
+        """Wait until the next chunk may begin: this one is released, or it has ended."""
+        await self._boundary.wait()
+
+    async def ended(self) -> None:
+        await self._ended.wait()
+
+    async def wait_decoded(self) -> Any | None:
+        """Wait until the chunk in front has ended. Its carry, if this chunk began without what only its decode told."""
+        before, self._before = self._before, None  # a long rollout keeps none of the chunks behind it
+        if before is None:
+            return None
+        await before.ended()
+        return before._carry if self._same_world else None
+
+    def release(self, carry: Any) -> None:
+        """What this chunk staged is committed, and the next one may begin with `carry`."""
+        self.released = True
+        self._go_on(carry)
+        self._boundary.set()
+
+    def end(self, carry: Any | None) -> None:
+        """It is finished with this carry (None: it ended without pictures), and everything about it has been told."""
+        self._carry = carry
+        self._ended.set()
+        self._boundary.set()
 
 
 async def drive_chunk(
@@ -101,51 +127,53 @@ async def drive_chunk(
     execute: Execute,
     scope: CancelScope,
     frame: FrameSpec,
-    ahead: DecodeOverlap | None = None,
+    overlap: DecodeOverlap | None = None,
 ) -> Outcome[Any]:
     """Make one chunk. Raises `Superseded`, `BadFrames` or whatever a step raised; then nothing of it is committed,
-    unless its world went ahead: then only its pictures are missing.
+    unless it was released: then only its pictures are missing.
     """
-    asked = gone = False
+    asked = released = False
     try:
         scope.check()
         state = loop.init(ask)
         while not isinstance(plan := loop.next(state), Done):
-            if plan.kind is StepKind.DECODE and ahead is not None and not asked:
+            if plan.kind is StepKind.DECODE and overlap is not None and not asked:
                 asked = True
-                state, gone = await _before_pictures(loop, state, writes, scope, ahead)
+                state, released = await _before_decode(loop, state, writes, scope, overlap)
                 continue
             if plan.commit is not Commit.NONE:
                 writes.stage()
             if plan.rebuilt:
                 writes.rebuild(plan.rebuilt)
             result = await execute(plan, writes.view())
+            # The write of the chunk before stays even when this one was cancelled during the step: commit, then check.
             if plan.commit is Commit.PREVIOUS:
                 writes.commit()
             scope.check()
             state = loop.advance(state, result)
         outcome = loop.finalize(state)
         _check_frames(outcome.frames, frame.shape(opens=ask.carry is None))
-        if not gone:
+        if not released:
             writes.commit()
     except BaseException:
-        if not gone:
+        # A released chunk has nothing staged: what is staged now belongs to the chunk behind it.
+        if not released:
             writes.rollback()
         raise
     return outcome
 
 
-async def _before_pictures(
-    loop: ChunkLoop[Any, Any, Any, Any], state: Any, writes: Writes, scope: CancelScope, ahead: DecodeOverlap
+async def _before_decode(
+    loop: ChunkLoop[Any, Any, Any, Any], state: Any, writes: Writes, scope: CancelScope, overlap: DecodeOverlap
 ) -> tuple[Any, bool]:
-    """The state with what only the chunk before could tell, and whether the world has gone on."""
-    if (carry := await ahead.met()) is not None:
+    """The state with what only the chunk before could tell, and whether this chunk was released."""
+    if (carry := await overlap.wait_decoded()) is not None:
         state = loop.rebase(state, carry)
     scope.check()
-    if not ahead.wanted or (early := loop.early_carry(state)) is None:
+    if not overlap.wanted or (early := loop.early_carry(state)) is None:
         return state, False
     writes.commit()
-    ahead.go(early)
+    overlap.release(early)
     return state, True
 
 

@@ -1,14 +1,14 @@
 """The engine behind `api.Door`: opens and closes sessions, routes commands, says what is held.
 
 One device, several cards, one event loop. `start` makes every card warm and priced; before that nothing is admitted.
-Knows sessions by name only: who comes in is `admission/reception.py`, what they live is `life/live.py`.
+Knows sessions by name only: who comes in is `admission/admission.py`, what happens to them is `session/session.py`.
 """
 
 import asyncio
 import math
 import tempfile
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,13 +19,13 @@ from .admission.admission import Admission
 from .admission.rules import Refusal
 from .caches.pools import FeatureCache
 from .caches.store import SnapshotFolder
+from .cancel import CancelScope
 from .card import CardRuntime
 from .cost_store import CostStore
 from .device.device import Device, ThreadDevice
 from .device.dispatch import Dispatcher
 from .device.history import StepHistory
 from .device.observers import Finite, Observer
-from .drive import CancelScope
 from .maintenance import Maintenance
 from .output.encode import H264Encoder
 from .scheduling.costs import Costs
@@ -58,22 +58,21 @@ class Engine:
         self._spec, self._clock = spec, clock
         self._device = device or ThreadDevice(clock)
         self._costs = Costs()
-        self._served = {loaded.card.name: CardRuntime.with_slots(loaded, spec.slots) for loaded in cards}
-        self._lives: dict[str, EngineSession] = {}
+        self.runtimes = {loaded.card.name: CardRuntime.with_slots(loaded, spec.slots) for loaded in cards}
+        self._sessions: dict[str, EngineSession] = {}
         self._watched: dict[str, SessionStats] = {}
         self._going: set[EngineSession] = set()
-        self._reception = Admission(spec, clock, self._costs, self._served, self._lives, self._going)
+        self._reception = Admission(spec, clock, self._costs, self.runtimes, self._sessions, self._going)
         self._commands: deque[api.Command] = deque()
         rules = Rules(max_rows=spec.max_rows, ageing=spec.ageing, seed=spec.seed)
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)
         self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
-        self._features = FeatureCache(spec.features_max, spec.feature_bytes_max)
-        self._services = Services(
+        self.services = Services(
             clock,
             spec,
             self._costs,
             self._dispatcher,
-            self._features,
+            FeatureCache(spec.features_max, spec.feature_bytes_max),
             encoder,
             self._encoders,
             CancelScope(),
@@ -82,7 +81,7 @@ class Engine:
             prices,
             raw or Path(tempfile.gettempdir()),
         )
-        self._upkeep = Maintenance(self._served, self._services, self._device.name)
+        self._upkeep = Maintenance(self.runtimes, self.services, self._device.name)
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -91,16 +90,21 @@ class Engine:
         return self._reception.ready
 
     @property
+    def closing(self) -> int:
+        """Sessions that are closed and have not given everything back yet."""
+        return len(self._going)
+
+    @property
     def busy(self) -> tuple[float, float]:
         """Seconds the device has worked on its batch, and beyond how many it hangs."""
         return self._dispatcher.busy
 
     async def start(self) -> None:
         """Allocate the slabs, warm up and price every card. Raises what a card's runtime raises."""
-        self._serving = asyncio.get_running_loop().create_task(self._dispatcher.run())
-        for served in self._served.values():
+        self._serving = asyncio.get_running_loop().create_task(self._dispatcher.serve())
+        for served in self.runtimes.values():
             await self._device.allocate(served.loaded, served.pool.slots)
-            await warm_up(served, self._services, self._device)
+            await warm_up(served, self.services, self._device)
         self._upkeep.start()
         self._reception.ready = True
 
@@ -109,37 +113,39 @@ class Engine:
         admitted = await self._reception.admit(command)
         if isinstance(admitted, Refusal):
             return self._reception.refused(command, admitted)
-        served, listener = self._served[admitted.card], self._watch(admitted, events)
-        live = EngineSession(admitted, served, self._services, listener, self._gone, self._reception.fits)
-        return await self._enter(live, EngineSession.start)
+        return await self._enter(admitted, events)
 
-    async def revive(
-        self, past: ResumeState, kept: bytes | None, events: Callable[[api.Event], None]
+    async def restore(
+        self, resume_state: ResumeState, snapshot: bytes | None, events: Callable[[api.Event], None]
     ) -> api.Opened | api.Refused:
-        """Take over a session that was admitted elsewhere: its world comes from a snapshot and its past."""
-        command = past.opening
-        served = self._served.get(command.card)
-        if served is None or command.session in self._lives:
-            return api.Refused(command.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
-        live = EngineSession(
-            command, served, self._services, self._watch(command, events), self._gone, self._reception.fits
-        )
-        return await self._enter(live, lambda live: live.revive(past, kept))
+        """Take over a session that was admitted elsewhere: its world comes from a snapshot and its history."""
+        opening = resume_state.opening
+        if opening.card not in self.runtimes or opening.session in self._sessions:
+            return api.Refused(opening.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
+        return await self._enter(opening, events, resume_state, snapshot)
 
     async def _enter(
-        self, live: EngineSession, start: Callable[[EngineSession], Awaitable[None]]
+        self,
+        opening: api.Open,
+        events: Callable[[api.Event], None],
+        resume_state: ResumeState | None = None,
+        snapshot: bytes | None = None,
     ) -> api.Opened | api.Refused:
-        self._lives[live.session] = live
+        served, fits = self.runtimes[opening.card], self._reception.fits
+        listener = self._watch(opening, events)
+        session = EngineSession(opening, served, self.services, listener, self._released, fits, resume_state, snapshot)
+        self._sessions[session.session] = session
         try:
-            await start(live)
+            await session.start()
         except BaseException:
-            self._close(live)
+            self._close(session)
             raise
-        if live.phase is SessionState.CLOSED:
-            return api.Refused(live.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
-        served, loaded = live.served, live.served.loaded
-        choice = loaded.choice
-        return api.Opened(live.session, served.info(), loaded.weights, live.steps, str(choice.precision), choice.mode)
+        if session.state is SessionState.CLOSED:
+            return api.Refused(session.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
+        loaded, choice = served.loaded, served.loaded.choice
+        return api.Opened(
+            session.session, served.info(), loaded.weights, session.steps, str(choice.precision), choice.mode
+        )
 
     def post(self, command: api.Command) -> None:
         if not self._commands:
@@ -147,13 +153,13 @@ class Engine:
         self._commands.append(command)
 
     def cards(self) -> tuple[api.CardInfo, ...]:
-        return tuple(served.info() for served in self._served.values())
+        return tuple(served.info() for served in self.runtimes.values())
 
     def capacity(self) -> tuple[api.Capacity, ...]:
-        return tuple(self._capacity(served) for served in self._served.values())
+        return tuple(self._capacity(served) for served in self.runtimes.values())
 
     def sessions(self) -> tuple[api.SessionInfo, ...]:
-        return tuple(info(live, self._watched[live.session]) for live in self._lives.values())
+        return tuple(info(session, self._watched[session.session]) for session in self._sessions.values())
 
     def steps(self) -> tuple[api.BatchRan, ...]:
         return self._dispatcher.trail.all()
@@ -164,7 +170,7 @@ class Engine:
         return self._dispatcher.trail
 
     def _watch(self, opening: api.Open, events: Callable[[api.Event], None]) -> SessionStats:
-        watched = self._watched[opening.session] = SessionStats(events, self._served[opening.card].absorbed_us)
+        watched = self._watched[opening.session] = SessionStats(events, self.runtimes[opening.card].absorbed_us)
         return watched
 
     async def close(self) -> None:
@@ -172,9 +178,9 @@ class Engine:
         if self._closed:
             return
         self._closed, self._reception.ready = True, False
-        self._services.scope.cancel()
-        for live in [*self._lives.values()]:
-            self._close(live)
+        self.services.scope.cancel()
+        for session in [*self._sessions.values()]:
+            self._close(session)
         while self._going:
             await next(iter(self._going)).gone.wait()
         if self._serving is not None:
@@ -191,8 +197,8 @@ class Engine:
 
     def check_integrity(self) -> None:
         """Raise `pools.PoolCorrupt` when any pool contradicts itself."""
-        self._features.check_integrity()
-        for served in self._served.values():
+        self.services.features.check_integrity()
+        for served in self.runtimes.values():
             served.pool.check_integrity()
 
     # ---- commands --------------------------------------------------------------------------------------------------
@@ -201,43 +207,43 @@ class Engine:
         """Carry out what was posted until now; answers to what that causes come after everything else had a turn."""
         for _ in range(len(self._commands)):
             command = self._commands.popleft()
-            live = self._lives.get(command.session)
-            if live is None:
+            session = self._sessions.get(command.session)
+            if session is None:
                 if isinstance(command, api.Close):
                     self._reception.give_up(command.session)
                 continue
             if isinstance(command, api.Close):
-                self._close(live)
+                self._close(session)
             else:
-                live.obey(command)
+                session.obey(command)
         if self._commands:
             asyncio.get_running_loop().call_soon(self._obey)
 
-    def _close(self, live: EngineSession) -> None:
-        if self._lives.get(live.session) is live:
-            del self._lives[live.session], self._watched[live.session]
-            self._going.add(live)
-            live.close()
+    def _close(self, session: EngineSession) -> None:
+        if self._sessions.get(session.session) is session:
+            del self._sessions[session.session], self._watched[session.session]
+            self._going.add(session)
+            session.close()
 
-    def _gone(self, live: EngineSession) -> None:
-        self._going.discard(live)
+    def _released(self, session: EngineSession) -> None:
+        self._going.discard(session)
         self._reception.stir()
-        counters = live.served.counters
-        counters.frames_dropped += live.screen.show.dropped
-        counters.frames_superseded += live.screen.show.superseded
+        counters = session.served.counters
+        counters.frames_dropped += session.pacer.dropped
+        counters.frames_superseded += session.pacer.superseded
 
     def _expected(self) -> float:
-        return min((live.expected for live in self._lives.values()), default=math.inf)
+        return min((session.expected for session in self._sessions.values()), default=math.inf)
 
     def _capacity(self, served: CardRuntime) -> api.Capacity:
-        mine = [live for live in self._lives.values() if live.served is served]
+        mine = [session for session in self._sessions.values() if session.served is served]
         counters = served.counters
         return api.Capacity(
             card=served.loaded.card.name,
             device=self._device.name,
             sessions=len(mine),
             sessions_max=self._reception.sessions_max(served),
-            share_used=sum((self._reception.share(live) for live in mine if not live.asleep), 0.0),
+            share_used=sum((self._reception.share(session) for session in mine if not session.suspended), 0.0),
             share_max=self._spec.share_cap,
             price_us=round(served.chunk_price(served.default_steps) * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,
@@ -247,13 +253,13 @@ class Engine:
             chunks_done=counters.chunks_done,
             chunks_late=counters.chunks_late,
             chunks_cancelled=counters.chunks_cancelled,
-            frames_dropped=counters.frames_dropped + sum(live.screen.show.dropped for live in mine),
-            frames_superseded=counters.frames_superseded + sum(live.screen.show.superseded for live in mine),
+            frames_dropped=counters.frames_dropped + sum(session.pacer.dropped for session in mine),
+            frames_superseded=counters.frames_superseded + sum(session.pacer.superseded for session in mine),
             faults=counters.faults,
             waiting=self._reception.waiting,
             degraded=counters.degraded,
             inspections=self._upkeep.inspection.rounds,
-            feature_bytes_used=self._features.bytes_used,
-            features_evicted=self._features.evicted,
-            asleep=sum(live.asleep for live in mine),
+            feature_bytes_used=self.services.features.bytes_used,
+            features_evicted=self.services.features.evicted,
+            asleep=sum(session.suspended for session in mine),
         )

@@ -9,9 +9,9 @@ from pathlib import Path
 from ..clock import Clock
 from .caches.pools import FeatureCache
 from .caches.store import SnapshotFolder
+from .cancel import CancelScope
 from .cost_store import CostStore
 from .device.dispatch import Dispatcher
-from .drive import CancelScope
 from .output.encode import H264Encoder
 from .scheduling.costs import Costs
 from .spec import EngineSpec

@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from ..models.contract.cache import CacheView
 from ..models.contract.conditions import Conditions, PromptShare
-from ..models.contract.loop import Ask, Outcome, StepKind, WorkPlan
+from ..models.contract.loop import Outcome, StepKind
 from . import api, cost_store
 from .caches.entry_io import ReadEntries
 from .card import CardRuntime
 from .device.device import Batch, Device, run
-from .device.dispatch import QueuedStep, StepRun
-from .drive import drive_chunk
 from .scheduling.costs import StepKey
-from .scheduling.scheduler import Ticket
 from .services import Services
+from .session.chunk import EngineChunk
+from .session.driver import ChunkDriver
+from .session.world import SessionWorld
 
 log = logging.getLogger(__name__)
 
@@ -40,17 +39,17 @@ CREDIBLE, NOISE = 2.0, 0.0005
 async def warm_up(served: CardRuntime, services: Services, device: Device) -> None:
     """Run the card alone. Needs a dispatcher that serves its queue and no session."""
     started, card, default = services.clock.now(), served.loaded.card, served.default_steps
-    first = await _Rehearsal(served, services).chunks(default, CHUNKS)
+    first = await _rehearse(served, services, default, CHUNKS)
     services.costs.forget(card.name)
     served.chunks.clear()
     served.profiles.clear()
-    await _Rehearsal(served, services).chunks(default, CHUNKS)
+    await _rehearse(served, services, default, CHUNKS)
     kept = await _take_over_kept(served, services, device)
     for steps in card.recipe.steps_allowed():
         if steps != default:
-            await _Rehearsal(served, services).chunks(steps, CHUNKS_TOUCHED if kept else CHUNKS)
+            await _rehearse(served, services, steps, CHUNKS_TOUCHED if kept else CHUNKS)
     if not kept:
-        await _Rehearsal(served, services).chunks(default, CHUNKS_PRICED, SECONDS_PRICED)
+        await _rehearse(served, services, default, CHUNKS_PRICED, SECONDS_PRICED)
     for key in dict.fromkeys(served.profiles[default]):
         await _price_batches(served, services, device, key, rows=2)
     for key in _unrehearsed(served):
@@ -83,57 +82,25 @@ async def _take_over_kept(served: CardRuntime, services: Services, device: Devic
     return True
 
 
-class _Rehearsal:
-    """A session without a person: slot, prompt and carry for a few chunks."""
-
-    def __init__(self, served: CardRuntime, services: Services) -> None:
-        self._served, self._services = served, services
-        self._steps: list[StepKey] = []
-        self._seconds = 0.0
-
-    async def chunks(self, steps: int, count: int, seconds: float = math.inf) -> Outcome[Any]:
-        """Make `count` chunks, or fewer when `seconds` are over; returns the last one."""
-        served, until = self._served, self._services.clock.now() + seconds
-        slot = served.pool.acquire()
-        writes, carry = served.writes(slot), None
-        feature = (await self._run(served.prompt_step(), served.loaded.card.suggestions[0], None)).result
-        try:
-            for number in range(count):
-                self._steps, self._seconds = [], 0.0
-                ask: Ask[Any] = Ask(
-                    0, 0, number, steps, _idle(served), ((feature, 1.0),), carry, served.pool.count(slot)
-                )
-                outcome = await drive_chunk(
-                    served.loaded.loop, ask, writes, self._execute, self._services.scope, served.loaded.card.frame
-                )
-                carry = outcome.carry
-                served.finished(steps, self._steps, self._seconds)
-                if self._services.clock.now() >= until:
-                    break
-        finally:
-            served.pool.free(slot)
-        return outcome
-
-    async def _execute(self, plan: WorkPlan[Any], view: CacheView | None) -> Any:
-        key = self._served.step_key(plan)
-        self._steps.append(key)
-        ran = await self._run(key, plan.row, view)
-        self._seconds += ran.seconds
-        return ran.result
-
-    async def _run(self, key: StepKey, row: Any, view: CacheView | None) -> StepRun:
-        services = self._services
-        ticket = Ticket(
-            number=services.dispatcher.number(),
-            session="",
-            key=key,
-            latency_class=api.LatencyClass.INTERACTIVE,
-            queued=services.clock.now(),
-            latest_start=math.inf,
-            deadline=math.inf,
-            remaining=0.0,
-        )
-        return await services.dispatcher.submit(ticket, QueuedStep(self._served.loaded, row, view, services.scope))
+async def _rehearse(
+    served: CardRuntime, services: Services, steps: int, count: int, seconds: float = math.inf
+) -> Outcome[Any]:
+    """Make `count` chunks of a world that nobody watches, or fewer when `seconds` are over; returns the last one."""
+    clock, dispatcher, loaded = services.clock, services.dispatcher, served.loaded
+    until = clock.now() + seconds
+    encoded = await dispatcher.run(loaded, served.prompt_step(), loaded.card.suggestions[0], services.scope)
+    world = SessionWorld(served, api.Open("", loaded.card.name, seed=0, steps=steps))
+    driver = ChunkDriver(world, dispatcher, api.LatencyClass.INTERACTIVE, lambda key: encoded.result)
+    try:
+        for number in range(count):
+            chunk = EngineChunk(number, _idle(served), services.scope, clock.now())
+            outcome = await driver.drive(chunk)
+            served.finished(steps, chunk.steps, chunk.device_seconds)
+            if clock.now() >= until:
+                break
+    finally:
+        world.leave_slot()
+    return outcome
 
 
 def _idle(served: CardRuntime) -> Conditions:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.engine.caches.pools import FeatureCache
 from worldroom.engine.device.device import Batch, Ended, Measured, Revoke, execute
 from worldroom.engine.engine import Engine
 from worldroom.engine.output.encode import EncodedFrame, H264Encoder
@@ -131,6 +130,15 @@ class Person:
     done: list[tuple[float, api.ChunkDone]] = field(default_factory=list)
     cancelled: list[tuple[float, api.ChunkCancelled]] = field(default_factory=list)
     faults: list[api.Fault] = field(default_factory=list)
+    heard: list[api.Event] = field(default_factory=list)
+
+    @property
+    def overlapped(self) -> int | None:
+        """The chunk whose pictures are still being made while the next one, asked for some time ago, is too."""
+        if not self.dues or self.dues[-1][0] >= asyncio.get_running_loop().time():
+            return None
+        following = self.done[-1][1].chunk + 1 if self.done else 0
+        return following if self.dues[-1][1] == following + 1 else None
 
     async def open(self, card: str = "toy", **more: Any) -> api.Opened | api.Refused:
         answer = await self.engine.open(api.Open(self.session, card, **{"seed": 1, **more}), self.hear)
@@ -140,6 +148,7 @@ class Person:
 
     def hear(self, event: api.Event) -> None:
         now = asyncio.get_running_loop().time()
+        self.heard.append(event)
         match event:
             case api.PromptEncoded():
                 self.key = event.key
@@ -210,7 +219,3 @@ async def started(
     engine = engine_on(device, cards, spec, encoder, **more)
     await engine.start()
     return engine, device
-
-
-def features_in_use(cache: FeatureCache) -> int:
-    return sum(1 for feature in cache._held.values() if feature.users)

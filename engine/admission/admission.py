@@ -29,7 +29,7 @@ LOOK = 0.25
 
 
 class Admission:
-    """`lives` and `going`: who is in and who is just leaving, as the engine keeps it. `ready` once cards are priced."""
+    """`sessions` and `going`: who is in and who is just leaving, kept by the engine. `ready` once cards are priced."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class Admission:
         clock: Clock,
         costs: Costs,
         served: Mapping[str, CardRuntime],
-        lives: Mapping[str, EngineSession],
+        sessions: Mapping[str, EngineSession],
         going: Set[EngineSession],
     ) -> None:
         self._spec, self._clock, self._costs = spec, clock, costs
-        self._served, self._lives, self._going = served, lives, going
+        self._served, self._sessions, self._going = served, sessions, going
         self._line = WaitQueue()
         self._freed = asyncio.Event()
         self._coming: set[str] = set()
@@ -98,13 +98,13 @@ class Admission:
         freed, self._freed = self._freed, asyncio.Event()
         freed.set()
 
-    def fits(self, live: EngineSession) -> bool:
-        """Whether one that sleeps can come back; it has been in before, so it passes the line."""
-        need = self._need(live.served, live.latency_class, live.steps)
-        return refuse(need, self._room(live.served, None)) is None
+    def fits(self, session: EngineSession) -> bool:
+        """Whether one that is suspended can come back; it has been in before, so it passes the line."""
+        need = self._need(session.served, session.latency_class, session.steps)
+        return refuse(need, self._room(session.served, None)) is None
 
-    def share(self, live: EngineSession) -> float:
-        return self._need(live.served, live.latency_class, live.steps).share
+    def share(self, session: EngineSession) -> float:
+        return self._need(session.served, session.latency_class, session.steps).share
 
     def sessions_max(self, served: CardRuntime) -> int:
         """Interactive sessions that fit at today's price, alone on the device; an empty one takes one at any price."""
@@ -158,7 +158,7 @@ class Admission:
         served = self._served.get(command.card)
         if served is None:
             return Refusal(api.RefusalReason.UNKNOWN_CARD, f"no card '{command.card}' here: {', '.join(self._served)}")
-        if command.session in self._lives:
+        if command.session in self._sessions:
             return Refusal(api.RefusalReason.CONFLICT, f"session '{command.session}' is open already")
         try:
             served.loaded.card.recipe.levels(self._steps(command))
@@ -182,7 +182,7 @@ class Admission:
         ahead = [] if line is None else list(self._line.before(line, self._clock.now()))
         card = served.loaded.card.name
         return Headroom(
-            share_used=sum(self.share(live) for live in self._lives.values() if not live.asleep)
+            share_used=sum(self.share(session) for session in self._sessions.values() if not session.suspended)
             + sum(need.share for _, need in ahead),
             share_cap=self._spec.share_cap,
             slots_used=served.pool.taken + sum(other == card for other, _ in ahead),

@@ -58,7 +58,7 @@ class SessionInfo(Message, frozen=True):
     session: str
     card: str
     latency_class: LatencyClass
-    phase: str
+    state: str
     frames: int
     chunks: int
     late: int

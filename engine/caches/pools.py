@@ -208,6 +208,11 @@ class FeatureCache:
     def entries(self) -> int:
         return len(self._held)
 
+    @property
+    def in_use(self) -> int:
+        """Features that somebody may still ask for."""
+        return sum(1 for feature in self._held.values() if feature.users)
+
     def retain(self, key: str) -> bool:
         """Count one more user of a feature that is here; False when it has to be computed."""
         feature = self._held.get(key)

@@ -1,6 +1,6 @@
-"""What stands in front of a device: one lane for its own thread, one for what a card's program lets run beside it.
+"""What stands in front of a device: one queue for its own thread, one for what a card's program lets run beside it.
 
-    ticket -> where does the program run this kind? -> lane: device | beside -> batch -> results go back to their rows
+    ticket -> where does the program run this kind? -> queue: device | beside -> batch -> results go back to their rows
 
 Knows no sessions beyond their name.
 """
@@ -9,21 +9,26 @@ import asyncio
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...clock import Clock
+from ...models.contract.cache import CacheView
+from ...models.contract.loaded import LoadedCard
 from ...models.contract.placement import Placement
-from ..scheduling.costs import Costs
+from ..api import LatencyClass
+from ..cancel import CancelScope
+from ..scheduling.costs import Costs, StepKey
 from ..scheduling.scheduler import Rules, Ticket
 from .device import Device
 from .history import StepHistory
 from .observers import Observer, Profiler
 from .queue import DeviceQueue, QueuedStep, StepRun
 
-__all__ = ["Dispatcher", "QueuedStep", "StepRun"]
+__all__ = ["Dispatcher", "StepRun"]
 
 
 class Dispatcher:
-    """Owns the lanes; `reserved` tells when the next interactive chunk will need the device (infinity: not known).
+    """Owns the queues; `reserved` tells when the next interactive chunk will need the device (infinity: not known).
 
     `observers` see every batch that ran; one that has nothing to do is not handed in.
     """
@@ -37,45 +42,67 @@ class Dispatcher:
         reserved: Callable[[], float],
         observers: Sequence[Observer] = (),
     ) -> None:
-        self._numbers = itertools.count()
+        self._numbers, self._clock = itertools.count(), clock
+        self.costs = costs
         self.trail = StepHistory()
         watching = (Profiler(costs, self.trail, device.name), *observers)
         self._device = DeviceQueue(device, costs, clock, rules, reserved, watching)
-        self._beside = DeviceQueue(device, costs, clock, rules, lambda: math.inf, watching)
-        self._lanes = (self._device, self._beside)
+        self._aux = DeviceQueue(device, costs, clock, rules, lambda: math.inf, watching)
+        self._queues = (self._device, self._aux)
 
     @property
     def busy(self) -> tuple[float, float]:
-        """Seconds the device has worked on a batch, and beyond how many it hangs; of the lane that is nearer to it."""
-        return max((lane.busy for lane in self._lanes), key=lambda busy: busy[0] - busy[1])
+        """Seconds the device has worked on a batch, and beyond how many it hangs; of the queue that is nearer to it."""
+        return max((queue.busy for queue in self._queues), key=lambda busy: busy[0] - busy[1])
 
     @property
     def idle(self) -> bool:
         """Nothing runs and nothing waits."""
-        return all(lane.idle for lane in self._lanes)
+        return all(queue.idle for queue in self._queues)
 
     @property
     def depth(self) -> int:
-        return sum(lane.depth for lane in self._lanes)
+        return sum(queue.depth for queue in self._queues)
 
-    def number(self) -> int:
-        return next(self._numbers)
+    async def run(
+        self,
+        loaded: LoadedCard,
+        key: StepKey,
+        row: Any,
+        scope: CancelScope,
+        view: CacheView | None = None,
+        session: str = "",
+        latency_class: LatencyClass = LatencyClass.INTERACTIVE,
+        latest_start: float = math.inf,
+        deadline: float = math.inf,
+        remaining: float = 0.0,
+        then: StepKey | None = None,
+    ) -> StepRun:
+        """Queue one step and wait for its result; `Ticket` says what the times mean. No ticket is made anywhere else.
 
-    async def submit(self, ticket: Ticket, job: QueuedStep) -> StepRun:
-        """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
-        beside = job.loaded.card.program.where(ticket.key.loop, ticket.key.kind) is Placement.AUX
-        return await (self._beside if beside else self._device).submit(ticket, job)
+        Raises what the step raised, or `Superseded` when it was withdrawn before it ran.
+        """
+        now = self._clock.now()
+        ticket = Ticket(next(self._numbers), session, key, latency_class, now, latest_start, deadline, remaining, then)
+        aux = loaded.card.program.where(key.loop, key.kind) is Placement.AUX
+        queue = self._aux if aux else self._device
+        return await queue.submit(ticket, QueuedStep(loaded, row, view, scope))
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Sessions whose steps wait and could be taken back."""
+        return tuple(session for queue in self._queues for session in queue.waiting)
 
     def withdraw(self) -> None:
         """Take back the steps of cancelled scopes that have not started: they are at a boundary."""
-        for lane in self._lanes:
-            lane.withdraw()
+        for queue in self._queues:
+            queue.withdraw()
 
     def nudge(self) -> None:
         """Something that decisions depend on has changed."""
-        for lane in self._lanes:
-            lane.nudge()
+        for queue in self._queues:
+            queue.nudge()
 
-    async def run(self) -> None:
-        """Serve all lanes until cancelled."""
-        await asyncio.gather(*(lane.run() for lane in self._lanes))
+    async def serve(self) -> None:
+        """Serve all queues until cancelled."""
+        await asyncio.gather(*(queue.serve() for queue in self._queues))

@@ -7,7 +7,6 @@ What stands ready begins without a hand-over; it is decided anew with everything
 """
 
 import asyncio
-import contextlib
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,10 +16,11 @@ from typing import Any
 from ...clock import Clock
 from ...models.contract.cache import CacheView
 from ...models.contract.loaded import LoadedCard
-from ..drive import CancelScope, Superseded
+from ..cancel import CancelScope, Superseded
 from ..scheduling.costs import Costs
 from ..scheduling.scheduler import Rules, RunBatch, Ticket, choose
 from ..scheduling.staging import may_follow
+from ..wakeup import Wakeup
 from .device import Batch, Device, Measured, Revoke, RowFault
 from .observers import BatchRecord, Observer
 
@@ -56,7 +56,7 @@ class _Waiting:
     ticket: Ticket
     job: QueuedStep
     worked: float
-    """What the lane had worked when this came, in seconds."""
+    """What the queue had worked when this came, in seconds."""
     answer: "asyncio.Future[StepRun]"
 
 
@@ -92,7 +92,7 @@ class DeviceQueue:
         self._queue: dict[int, _Waiting] = {}
         self._flights: deque[_InFlight] = deque()
         self._worked = 0.0
-        self._changed = asyncio.Event()
+        self._changed = Wakeup()
 
     @property
     def busy(self) -> tuple[float, float]:
@@ -110,6 +110,11 @@ class DeviceQueue:
     @property
     def depth(self) -> int:
         return len(self._queue) + sum(len(flight.batch) for flight in self._staged)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Sessions whose steps have not been handed to the device."""
+        return tuple(waiting.ticket.session for waiting in self._queue.values())
 
     async def submit(self, ticket: Ticket, job: QueuedStep) -> StepRun:
         """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
@@ -132,11 +137,10 @@ class DeviceQueue:
         """Something that decisions depend on has changed."""
         self._changed.set()
 
-    async def run(self) -> None:
+    async def serve(self) -> None:
         """Serve the queue until cancelled."""
         while True:
-            self._changed.clear()
-            await self._sleep(self._decide())
+            await self._changed.wait(self._decide())
 
     @property
     def _staged(self) -> list[_InFlight]:
@@ -199,7 +203,7 @@ class DeviceQueue:
         asyncio.get_running_loop().call_soon(self._changed.set)
 
     def _answer(self, flight: _InFlight, done: Measured, worked: float) -> None:
-        """`worked`: what the lane had when this batch began."""
+        """`worked`: what the queue had when this batch began."""
         tickets, results = flight.tickets, done.results
         seen = BatchRecord(tickets[0].key, tickets, results, done.started, done.seconds, flight.work.where)
         for observer in self._observers:
@@ -212,8 +216,3 @@ class DeviceQueue:
             else:
                 behind = max(0.0, worked - waiting.worked)
                 waiting.answer.set_result(StepRun(result, done.started, done.seconds, behind))
-
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(None if seconds == math.inf else max(0.0, seconds)):
-                await self._changed.wait()

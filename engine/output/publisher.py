@@ -7,7 +7,6 @@ world was redirected, frames of an older epoch are dropped wherever they are, an
 """
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -21,6 +20,7 @@ from ...clock import Clock
 from ...models.contract.card import FrameSpec
 from ..api import Frame, Timings
 from ..scheduling.costs import Estimate
+from ..wakeup import Wakeup
 from .encode import EncodedFrame, H264Encoder, KeyGate
 from .playout import TICKS, Playout
 from .raw import RawRing
@@ -71,7 +71,7 @@ class FramePublisher:
         self._interval = 1.0 / frame.fps
         self._raw_max = 2 * frame.per_chunk + DUE_MAX
         self._raw: deque[RawFrame] = deque()
-        self._changed = asyncio.Event()
+        self._changed = Wakeup()
         self._gate = KeyGate()
         self._epoch = 0
         self._last: RawFrame | None = None
@@ -178,18 +178,17 @@ class FramePublisher:
     async def _take(self) -> RawFrame:
         """The next frame once it is time to encode it; the last one again when a key frame is wanted in a still."""
         while True:
-            self._changed.clear()
             now = self._clock.now()
             for _ in range(sum(1 for shot in self._raw if shot.at - self.lead <= now) - DUE_MAX):
                 self._drop()
             if self._raw and self._raw[0].at - self._early <= now:
                 return self._raw.popleft()
             if self._raw:
-                await self._sleep(self._raw[0].at - self._early - now)
+                await self._changed.wait(self._raw[0].at - self._early - now)
             elif self._last is not None and self._gate.wanted and self._last.epoch >= self._epoch:
                 if now - self._last_at > 2 * self._interval and self._gate.opens(now):
                     return replace(self._last, at=now, took=None)
-                await self._sleep(self._interval)
+                await self._changed.wait(self._interval)
             else:
                 await self._changed.wait()
 
@@ -235,8 +234,3 @@ class FramePublisher:
     def _drop(self) -> None:
         self._raw.popleft()
         self.dropped += 1
-
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, seconds)):
-                await self._changed.wait()

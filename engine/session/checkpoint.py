@@ -10,13 +10,10 @@ import asyncio
 import logging
 from typing import Any
 
-from ..api import LatencyClass
 from ..caches import snapshot
 from ..caches.entry_io import ReadEntries, WriteEntries
 from ..caches.snapshot import Snapshot
-from ..device.dispatch import QueuedStep
-from ..drive import CancelScope, Superseded
-from ..scheduling.scheduler import Ticket
+from ..cancel import CancelScope, Superseded
 from ..services import Services
 from .prompts import Prompts
 from .world import SessionWorld
@@ -28,20 +25,18 @@ async def cache_io(
     world: SessionWorld, services: Services, scope: CancelScope, row: ReadEntries | WriteEntries, latest_start: float
 ) -> tuple[bytes, ...]:
     """One cache_io step; raises `Superseded` when the scope was cancelled before it ran."""
-    loaded = world.served.loaded
     key = world.served.cache_step()
     price = services.costs.price(key, 1)
-    ticket = Ticket(
-        number=services.dispatcher.number(),
+    ran = await services.dispatcher.run(
+        world.served.loaded,
+        key,
+        row,
+        scope,
         session=world.session,
-        key=key,
-        latency_class=LatencyClass.INTERACTIVE,
-        queued=services.clock.now(),
         latest_start=latest_start,
         deadline=latest_start + price,
         remaining=price,
     )
-    ran = await services.dispatcher.submit(ticket, QueuedStep(loaded, row, None, scope))
     data: tuple[bytes, ...] = ran.result
     return data
 
@@ -53,7 +48,7 @@ async def capture(
     pool, slot, loaded = world.served.pool, world.slot, world.served.loaded
     entries, count, generation = pool.view(slot).committed, pool.count(slot), world.generation
     seed, number, epoch, carry, picture = world.seed, world.number, world.epoch, world.carry, world.picture
-    opening = world.opening
+    first_frames = world.first_frames
     features = snapshot.features_of(prompts.held())
     data = await cache_io(world, services, scope, ReadEntries(slot, entries), latest_start) if entries else ()
     if world.generation != generation or not pool.untouched(slot, entries, count):
@@ -70,11 +65,11 @@ async def capture(
         entries=data,
         features=features,
         picture=picture,
-        opening=opening,
+        opening=first_frames,
     )
 
 
-async def bring_back(
+async def write_back(
     world: SessionWorld, kept: Snapshot, services: Services, scope: CancelScope, prompts: Prompts
 ) -> None:
     """Make a fresh world what a snapshot says; raises `SnapshotMismatch` or `serial.SerialError`."""
@@ -85,7 +80,7 @@ async def bring_back(
         await cache_io(world, services, scope, WriteEntries(world.slot, kept.entries), services.clock.now())
     world.served.pool.restore(world.slot, kept.count)
     world.seed, world.branch, world.number, world.epoch = kept.seed, kept.branch, kept.number, kept.epoch
-    world.carry, world.picture, world.opening = carry, kept.picture, kept.opening
+    world.carry, world.picture, world.first_frames = carry, kept.picture, kept.opening
     for feature in kept.features:
         prompts.put(feature.key, feature.value)
 

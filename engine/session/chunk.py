@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from ...models.contract.loop import StepKind
 from .. import api
+from ..cancel import CancelScope
 from ..device.dispatch import StepRun
-from ..drive import CancelScope
+from ..drive import DecodeOverlap
 from ..output.publisher import RawFrame
 from ..scheduling.costs import StepKey
 
@@ -18,19 +19,18 @@ from ..scheduling.costs import StepKey
 @dataclass(slots=True)
 class EngineChunk:
     """`deadline` is its first frame's playout time; to meet it, its first step had to start at `latest_start`. `asked`:
-    when its conditions were due. `generation`: of the world it belongs to. `gone`: that has gone on, and only pictures
-    are missing.
+    when its conditions were due. `generation`: of the world it belongs to. Work without a deadline has infinity.
     """
 
     number: int
     conditions: api.Conditions
     scope: CancelScope
     begun: float
-    deadline: float
-    latest_start: float
-    asked: float
+    deadline: float = math.inf
+    latest_start: float = math.inf
+    asked: float = math.inf
     generation: int = 0
-    gone: bool = False
+    overlap: DecodeOverlap = field(default_factory=DecodeOverlap)
     steps: list[StepKey] = field(default_factory=list)
     first_step: float = math.inf
     waited: float = 0.0

@@ -1,6 +1,6 @@
-"""A session's screen: when its chunks are due to be shown in time, and what becomes of the frames they bring.
+"""A session's pace: when its chunks are due to be shown in time, and what becomes of the frames they bring.
 
-    due -> (conditions, steps) -> take -> playout clock -> show -> Frame events
+    due -> begin -> (steps) -> take -> playout clock -> publisher -> Frame events
 
 Safety before a deadline and what others' steps are allowed to take are learnt here, from how late chunks were.
 """
@@ -36,13 +36,13 @@ class Pacer:
         self._served, self._services = served, services
         self._ahead = opening.latency_class is not api.LatencyClass.INTERACTIVE
         self._margin = Margin(spec.margin_low, spec.margin_high)
-        self.playout = Playout(frame.fps, frame.per_chunk, services.clock.now())
-        self.show = FramePublisher(
+        self._playout = Playout(frame.fps, frame.per_chunk, services.clock.now())
+        self._publisher = FramePublisher(
             self._session,
             frame,
             ring_for(opening, frame, services.raw),
             services.clock,
-            self.playout,
+            self._playout,
             services.encoders,
             served.encoding,
             served.leads[steps].observe,
@@ -53,38 +53,79 @@ class Pacer:
     async def open(self, kbps: int = 0) -> None:
         """`kbps` 0: what the engine starts with."""
         frame, services = self._served.loaded.card.frame, self._services
-        await self.show.open(lambda: services.encoder(frame, kbps or services.spec.kbps, services.spec.kbps_max))
+        await self._publisher.open(lambda: services.encoder(frame, kbps or services.spec.kbps, services.spec.kbps_max))
 
     def due(self, after: int = 0) -> float:
         """When to ask for the conditions of the chunk that begins next, or of one `after` it."""
-        return self.playout.due(self._lead, self.show.lead, self._ahead, after)
+        return self._playout.due(self._lead, self._publisher.lead, self._ahead, after)
 
     @property
-    def latest_start(self) -> float:
-        """When the chunk that begins next has to start its first step."""
-        return self.playout.coming - self.show.lead - self._served.chunk_price(self._steps)
+    def deadline(self) -> float:
+        """Playout time of the first frame of the chunk that begins next."""
+        return self._playout.coming
+
+    @property
+    def interval(self) -> float:
+        """Seconds from frame to frame."""
+        return self._playout.interval
+
+    def encode_lead(self) -> float:
+        """Seconds before its playout time at which a frame must go to the encoder."""
+        return self._publisher.lead
+
+    def begin(self, delay: float) -> tuple[float, float]:
+        """A chunk begins: its conditions came `delay` after they were due. Its deadline, and when its first step has
+        to start to meet that.
+        """
+        self._playout.begun(delay)
+        deadline = self._playout.coming
+        return deadline, deadline - self._publisher.lead - self._served.chunk_price(self._steps)
+
+    def released(self) -> None:
+        """The chunk that begins next comes after one whose pictures are still to be placed."""
+        self._playout.pending = True
 
     def restart(self) -> None:
         """Lay the playout clock anew from now."""
-        self.playout.restart(self._services.clock.now(), self._lead)
+        self._playout.restart(self._services.clock.now(), self._lead)
 
-    def go_on(self, past: ResumeState, world: SessionWorld, epoch: int) -> None:
-        """Continue what was shown before the session slept or came here."""
-        self.show.go_on(past.frame, past.pts, past.at, world.picture, world.number - 1, epoch)
+    def go_on(self, resume_state: ResumeState, world: SessionWorld, epoch: int) -> None:
+        """Continue what was shown before the session was suspended or came here."""
+        self._publisher.go_on(
+            resume_state.frame, resume_state.pts, resume_state.at, world.picture, world.number - 1, epoch
+        )
         self.restart()
+
+    def request_key(self, joined: bool) -> None:
+        self._publisher.request_key(joined)
+
+    def set_bitrate(self, kbps: int) -> None:
+        self._publisher.set_bitrate(kbps)
+
+    async def close(self) -> None:
+        """Nothing is shown any more."""
+        await self._publisher.close()
+
+    @property
+    def dropped(self) -> int:
+        return self._publisher.dropped
+
+    @property
+    def superseded(self) -> int:
+        return self._publisher.superseded
 
     def redirect(self, epoch: int) -> None:
         """Frames of older epochs are never shown again."""
-        if self.show.drop_before(epoch):
-            self.playout.restart(self._services.clock.now(), self._lead, self.show.last_shown)
+        if self._publisher.drop_before(epoch):
+            self._playout.restart(self._services.clock.now(), self._lead, self._publisher.last_shown)
 
     def take(self, chunk: EngineChunk, outcome: Outcome[object], epoch: int) -> None:
         """A finished chunk; says so. Of an epoch before `epoch` nothing is shown."""
         now, counters, served = self._services.clock.now(), self._served.counters, self._served
         served.finished(self._steps, chunk.steps, chunk.device_seconds)
-        ready = now + self.show.usual
+        ready = now + self._publisher.usual
         late = ready - chunk.deadline
-        late_us, missed = max(0, round(late * 1e6)), late - self.playout.absorbs
+        late_us, missed = max(0, round(late * 1e6)), late - self._playout.absorbs
         counters.chunks_done += 1
         counters.chunks_late += late_us > served.absorbed_us
         self._margin.finished(missed > 0)
@@ -92,13 +133,13 @@ class Pacer:
             served.allowance.finished(missed, chunk.waited)
         self._emit(chunk.done(self._session, outcome.digest, late_us))
         if chunk.conditions.epoch < epoch:
-            self.playout.pending = False
-            self.show.skip(len(outcome.frames))
+            self._playout.pending = False
+            self._publisher.skip(len(outcome.frames))
             return
-        times = self.playout.place(ready, len(outcome.frames))
-        self.show.push(chunk.shots(outcome.frames, times, now - chunk.asked - chunk.waited))
+        times = self._playout.place(ready, len(outcome.frames))
+        self._publisher.push(chunk.shots(outcome.frames, times, now - chunk.asked - chunk.waited))
 
     @property
     def _lead(self) -> float:
         """From conditions to the first frame's playout time."""
-        return self._served.lead(self._steps, self.show.lead) + self._margin.value
+        return self._served.lead(self._steps, self._publisher.lead) + self._margin.value

@@ -11,11 +11,9 @@ from collections.abc import Callable
 from ...models.contract.conditions import BadPrompt, PromptMeaning
 from .. import api
 from ..caches.pools import PoolFull
+from ..cancel import CancelScope, Superseded
 from ..card import CardRuntime
 from ..device.device import size_of
-from ..device.dispatch import QueuedStep
-from ..drive import CancelScope, Superseded
-from ..scheduling.scheduler import Ticket
 from ..services import Services
 
 HELD_MAX = 32
@@ -108,17 +106,16 @@ class Prompts:
     async def _run(self, text: str) -> object:
         services, step = self._services, self._served.prompt_step()
         now, price = services.clock.now(), services.costs.price(step, 1)
-        ticket = Ticket(
-            number=services.dispatcher.number(),
+        ran = await services.dispatcher.run(
+            self._served.loaded,
+            step,
+            text,
+            self._scope,
             session=self._session,
-            key=step,
-            latency_class=api.LatencyClass.INTERACTIVE,
-            queued=now,
             latest_start=now + WITHIN - price,
             deadline=now + WITHIN,
             remaining=price,
         )
-        ran = await services.dispatcher.submit(ticket, QueuedStep(self._served.loaded, text, None, self._scope))
         feature: object = ran.result
         return feature
 

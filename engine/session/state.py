@@ -1,16 +1,40 @@
-"""What a session in the engine is doing.
+"""What a session in the engine is doing, the table of its moves and the one function that makes a move."""
 
-WAITING --timer--> DUE --Begin--> RUNNING --boundary--> WAITING
-PAUSED asks for nothing, ASLEEP has given its slot back (or waits for one), CLOSED holds nothing
-"""
-
+from collections.abc import Mapping
 from enum import StrEnum
 
 
 class SessionState(StrEnum):
+    """PAUSED asks for nothing. SUSPENDED has no slot, or is on its way out of it or back. CLOSED holds nothing."""
+
+    PAUSED = "paused"
     WAITING = "waiting"
     DUE = "due"
     RUNNING = "running"
-    PAUSED = "paused"
-    ASLEEP = "asleep"
+    SUSPENDED = "suspended"
     CLOSED = "closed"
+
+
+PAUSED, WAITING, DUE, RUNNING, SUSPENDED, CLOSED = SessionState
+
+#   waiting --its time--> due --Begin--> running --boundary--> waiting      closed: from everywhere, for good
+#   paused --a while--> suspended --resumed, and it fits--> waiting
+MOVES: Mapping[SessionState, frozenset[SessionState]] = {
+    PAUSED: frozenset({PAUSED, WAITING, SUSPENDED, CLOSED}),
+    WAITING: frozenset({WAITING, DUE, PAUSED, CLOSED}),
+    DUE: frozenset({WAITING, RUNNING, PAUSED, CLOSED}),
+    RUNNING: frozenset({WAITING, PAUSED, CLOSED}),
+    SUSPENDED: frozenset({WAITING, PAUSED, SUSPENDED, CLOSED}),
+    CLOSED: frozenset(),
+}
+
+
+class ForbiddenMove(AssertionError):
+    """A move that the table does not have."""
+
+
+def move(state: SessionState, to: SessionState) -> SessionState:
+    """The state after the move; raises `ForbiddenMove`."""
+    if to not in MOVES[state]:
+        raise ForbiddenMove(f"a session that is {state} does not become {to}")
+    return to

@@ -27,19 +27,19 @@ class SessionStats:
         self._events(event)
 
 
-def info(live: EngineSession, watched: SessionStats) -> api.SessionInfo:
+def info(session: EngineSession, watched: SessionStats) -> api.SessionInfo:
     """One session as it stands."""
     last = watched.last
     return api.SessionInfo(
-        session=live.session,
-        card=live.served.loaded.card.name,
-        latency_class=live.latency_class,
-        phase=live.phase,
+        session=session.session,
+        card=session.served.loaded.card.name,
+        latency_class=session.latency_class,
+        state=session.state,
         frames=watched.frames,
         chunks=watched.chunks,
         late=watched.late,
         late_us=last.late_us if last else 0,
-        price_us=round(live.served.chunk_price(live.steps) * 1e6),
+        price_us=round(session.served.chunk_price(session.steps) * 1e6),
         measured_us=last.timings.step_us + last.timings.decode_us if last else 0,
         wait_us=last.timings.wait_us if last else 0,
     )

@@ -1,8 +1,8 @@
 """A paused session gives its slot and its share of the device to others, and takes them back when it goes on.
 
-    awake --paused for a while--> snapshot in the folder (memory, later disk), slot free --resumed, and it fits--> awake
+    paused for a while --> snapshot in the folder (memory, later disk), slot free --resumed, and it fits--> restored
 
-The same way in is taken by a session that comes from a worker that ended: it is asleep until it is made again.
+A session that comes from a worker that ended takes the same way in: it is suspended until it is made again.
 """
 
 import asyncio
@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 from .. import api
 from ..caches.store import SnapshotFolder
-from ..drive import CancelScope, Superseded
+from ..cancel import CancelScope, Superseded
 from ..services import Services
 from .checkpoint import capture
+from .driver import ChunkDriver
 from .prompts import Prompts
-from .restore import DriveChunk, restore
+from .restore import restore
 from .resume_state import ResumeState
 from .world import SessionWorld
 
@@ -25,7 +26,9 @@ LOOK = 0.1
 
 
 class Suspension:
-    """`fits` says whether the session's slot and share are free now."""
+    """`fits` says whether the session's slot and share are free now. `resume_state`: what the session was when it was
+    suspended, None while it is not.
+    """
 
     def __init__(
         self,
@@ -34,21 +37,21 @@ class Suspension:
         services: Services,
         scope: CancelScope,
         prompts: Prompts,
-        drive: DriveChunk,
+        driver: ChunkDriver,
         fits: Callable[[], bool],
     ) -> None:
         self._opening, self._world, self._services = opening, world, services
-        self._scope, self._prompts, self._drive, self._fits = scope, prompts, drive, fits
-        self._past: ResumeState | None = None
-        self._kept: bytes | None = None
+        self._scope, self._prompts, self._driver, self._fits = scope, prompts, driver, fits
+        self.resume_state: ResumeState | None = None
+        self._snapshot: bytes | None = None
         self._retiring: asyncio.TimerHandle | None = None
 
-    def hold(self, past: ResumeState, kept: bytes | None) -> None:
-        """What this session is, until it wakes."""
-        self._past, self._kept = past, kept
+    def keep(self, resume_state: ResumeState, snapshot: bytes | None) -> None:
+        """Keep what this session is until it is restored."""
+        self.resume_state, self._snapshot = resume_state, snapshot
 
-    async def fall(self) -> bool:
-        """Write the world down and leave its slot; False when that was not possible, then it stays awake.
+    async def suspend(self) -> bool:
+        """Write the world down and leave its slot. False when that was not possible: then the session keeps its slot.
 
         Call at a boundary, and let nothing run meanwhile.
         """
@@ -57,9 +60,10 @@ class Suspension:
             return False
         try:
             taken = await capture(self._world, services, self._scope, self._prompts, services.clock.now())
-        except Exception as problem:
-            if not isinstance(problem, Superseded):
-                log.exception("session %s cannot sleep", session)
+        except Superseded:
+            return False
+        except Exception:
+            log.exception("session %s cannot be suspended", session)
             return False
         if taken is None:
             return False
@@ -68,45 +72,47 @@ class Suspension:
         if store is not None:
             await loop.run_in_executor(services.encoders, store.put, session, data)
             services.kept(session, taken.number, taken.epoch)
-        self.hold(ResumeState(self._opening, number=taken.number), None if store is not None else data)
+        self.keep(ResumeState(self._opening, number=taken.number), None if store is not None else data)
         self._world.leave_slot()
         self._retiring = loop.call_later(services.spec.retire_after, self._retire)
         return True
 
-    def stir(self) -> None:
-        """It wakes or ends: what is in memory stays there."""
+    def stop_retiring(self) -> None:
+        """It is restored or closed: a snapshot that is in memory stays there."""
         if self._retiring is not None:
             self._retiring.cancel()
 
-    def _retire(self) -> None:
-        store = self._services.store
-        if store is not None:
-            asyncio.get_running_loop().run_in_executor(self._services.encoders, self._put_down, store)
-
-    def _put_down(self, store: SnapshotFolder) -> None:
-        try:
-            store.retire(self._opening.session)
-        except OSError:
-            log.exception("session %s stays in memory: it cannot be written to disk", self._opening.session)
-
-    async def wake(self) -> ResumeState:
-        """Wait for room, then be what was held. Raises `Superseded` and what `restore` raises; then it sleeps on."""
-        self.stir()
-        past, kept, store = self._past, self._kept, self._services.store
-        assert past is not None, "the session sleeps"
+    async def restore(self) -> ResumeState:
+        """Wait until it fits, then make the world again. Raises `Superseded` and what `restore` raises; then the
+        session stays suspended.
+        """
+        self.stop_retiring()
+        resume_state, data, store = self.resume_state, self._snapshot, self._services.store
+        assert resume_state is not None, "the session is suspended"
         while not self._world.slotted:
             self._scope.check()
             if self._fits():
                 self._world.take_slot()
             else:
                 await asyncio.sleep(LOOK)
-        if kept is None and store is not None:
+        if data is None and store is not None:
             loop = asyncio.get_running_loop()
-            kept = await loop.run_in_executor(self._services.encoders, store.get, self._opening.session)
+            data = await loop.run_in_executor(self._services.encoders, store.get, self._opening.session)
         try:
-            await restore(self._world, past, kept, self._services, self._scope, self._prompts, self._drive)
+            await restore(self._world, resume_state, data, self._services, self._scope, self._prompts, self._driver)
         except Exception:
-            self._world.unmade()
+            self._world.unmake()
             raise
-        self._past = self._kept = None
-        return past
+        self.resume_state = self._snapshot = None
+        return resume_state
+
+    def _retire(self) -> None:
+        store = self._services.store
+        if store is not None:
+            asyncio.get_running_loop().run_in_executor(self._services.encoders, self._move_to_disk, store)
+
+    def _move_to_disk(self, store: SnapshotFolder) -> None:
+        try:
+            store.retire(self._opening.session)
+        except OSError:
+            log.exception("session %s stays in memory: it cannot be written to disk", self._opening.session)

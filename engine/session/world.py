@@ -1,8 +1,9 @@
 """What one session's world is between two chunks: its slot, carry, seed and place in time. Knows no device and no time.
 
-ask -> (a chunk is driven) -> advanced | nothing of it is kept            restarts wait for such a boundary
+ask -> (a chunk is driven) -> advance | nothing of it is kept            restarts wait for such a boundary
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 
 from ...models.contract.loop import Ask, Outcome
 from .. import api
-from ..caches.pools import FeatureCache
 from ..card import CardRuntime
 from ..drive import NoCache, Writes
 
@@ -18,7 +18,7 @@ NO_SLOT = -1
 
 
 class SessionWorld:
-    """Takes a slot if there is one. Without it (asleep) the world is neither asked nor advanced."""
+    """Takes a slot if there is one. Without it (suspended) the world is neither asked nor advanced."""
 
     def __init__(self, served: CardRuntime, opening: api.Open) -> None:
         self.served, self.session, self._first = served, opening.session, opening
@@ -35,59 +35,64 @@ class SessionWorld:
         self.picture: npt.NDArray[np.uint8] | None = None
         self.generation = 0
         """Restarts so far: what was noted before one says nothing after it."""
-        self.opening: api.FirstFrames | None = None
+        self.first_frames: api.FirstFrames | None = None
         """What the first chunk starts from; forgotten once that is made."""
         self._restart: tuple[int, int, api.FirstFrames | None] | None = None
 
-    def unmade(self) -> None:
+    def unmake(self) -> None:
         """Give the slot back and be what it was before its first chunk: it could not be made again."""
         self.leave_slot()
         self.seed, self.branch, self.number, self.epoch = self._first.seed, self._first.branch, 0, 0
-        self.carry = self.picture = self.opening = None
+        self.carry = self.picture = self.first_frames = None
         self.generation += 1
 
-    def ask(self, conditions: api.Conditions, features: FeatureCache) -> Ask[Any]:
-        """Raises `pools.UnknownFeature`."""
+    def ask(self, conditions: api.Conditions, feature: Callable[[str], object]) -> Ask[Any]:
+        """What the next chunk starts from. Raises what `feature` raises for a key it does not know."""
         return Ask(
             seed=self.seed,
             branch=self.branch,
             chunk=self.number,
             steps=self.steps,
             conditions=conditions,
-            features=tuple((features.get(share.key), share.weight) for share in conditions.prompts),
+            features=tuple((feature(share.key), share.weight) for share in conditions.prompts),
             carry=self.carry,
             committed=self.served.pool.count(self.slot),
-            opening_FHWC=None if self.opening is None else self.opening.unpack(),
+            opening_FHWC=None if self.first_frames is None else self.first_frames.unpack(),
         )
 
-    def advanced(self, outcome: Outcome[Any]) -> None:
-        self.go_on(outcome.carry)
-        self.picture = outcome.frames[-1]
-
-    def go_on(self, carry: Any) -> None:
-        """One chunk further; its pictures may come later (`pictured`)."""
-        self.carry, self.opening = carry, None
+    def advance(self, outcome: Outcome[Any]) -> None:
+        """Go on to the next chunk: this one is finished."""
+        self.carry, self.first_frames, self.picture = outcome.carry, None, outcome.frames[-1]
         self.number += 1
 
-    def pictured(self, number: int, generation: int, outcome: Outcome[Any]) -> None:
-        """A chunk that went on early is whole, unless the world has begun anew since."""
+    def go_on(self, carry: Any) -> None:
+        """Go on to the next chunk; this one's pictures may come later (`decoded`)."""
+        self.carry, self.first_frames = carry, None
+        self.number += 1
+
+    def decoded(self, number: int, generation: int, outcome: Outcome[Any]) -> None:
+        """The pictures of a chunk that was released early are made.
+
+        They say nothing about a world that was begun anew since. The carry of the chunk behind it, when that is done
+        already, is newer.
+        """
         if generation == self.generation:
             self.picture = outcome.frames[-1]
             if number + 1 == self.number:
                 self.carry = outcome.carry
 
-    def restart(self, epoch: int, seed: int, opening: api.FirstFrames | None = None) -> None:
-        """Ask for a new world; `forget` carries it out."""
-        self._restart = (epoch, seed, opening)
+    def restart(self, epoch: int, seed: int, first_frames: api.FirstFrames | None = None) -> None:
+        """Ask for a new world; `begin_restart` carries it out."""
+        self._restart = (epoch, seed, first_frames)
 
-    def forget(self) -> None:
+    def begin_restart(self) -> None:
         """Carry out a restart that was asked for; only at a boundary."""
         if self._restart is not None:
             asked, self._restart = self._restart, None
             self.begin_anew(*asked)
 
-    def begin_anew(self, epoch: int, seed: int, opening: api.FirstFrames | None = None) -> None:
-        self.epoch, self.seed, self.carry, self.opening = epoch, seed, None, opening
+    def begin_anew(self, epoch: int, seed: int, first_frames: api.FirstFrames | None = None) -> None:
+        self.epoch, self.seed, self.carry, self.first_frames = epoch, seed, None, first_frames
         self.generation += 1
         if self.slotted:
             self.served.pool.reset(self.slot)

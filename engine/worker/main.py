@@ -133,7 +133,7 @@ class WorkerServer:
             answer = await engine.open(opening, self._say)
         else:
             kept = self._folder.get(opening.session)  # at once: what is posted next finds the session
-            answer = await engine.revive(asked.past, kept, self._say)
+            answer = await engine.restore(asked.past, kept, self._say)
         self._say(ipc.OpenReply(asked.id, answer))
 
     def _say(self, message: ipc.ToEdge) -> None:

@@ -5,7 +5,7 @@ digest. What it makes alone is asked twice: of its own loop without the engine, 
 """
 
 import pytest
-from worldroom.engine.session.overlap import PendingDecode
+from worldroom.engine.session.world import SessionWorld
 from worldroom.models.contract.placement import Placement
 from worldroom.models.toy import golden
 from worldroom.tests.fake_engine import toy
@@ -65,8 +65,8 @@ def test_worlds_that_are_ahead_of_their_pictures_make_what_each_makes_alone(sess
 
 def test_the_gate_sees_worlds_that_are_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     gone: list[int] = []
-    go = PendingDecode.go
-    monkeypatch.setattr(PendingDecode, "go", lambda pending, chunk: (gone.append(chunk.number), go(pending, chunk)))
+    go_on = SessionWorld.go_on
+    monkeypatch.setattr(SessionWorld, "go_on", lambda world, carry: (gone.append(world.number), go_on(world, carry)))
     people = [person for seed in range(4) for person in interleave_ahead(2, seed)]
     assert len(gone) > 50
     assert sum(person.cancelled for person in people) > 10

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from worldroom.engine import drive
+from worldroom.engine import cancel
 from worldroom.engine.admission import admission, rules
 from worldroom.engine.caches import pools
 from worldroom.models.contract.cache import CacheView
@@ -33,7 +33,7 @@ def key_without_session(patch: pytest.MonkeyPatch) -> None:
 
 
 def ignored_cancel(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(drive.CancelScope, "cancel", lambda self: None)
+    patch.setattr(cancel.CancelScope, "cancel", lambda self: None)
 
 
 def batch_dependent_result(patch: pytest.MonkeyPatch) -> None:

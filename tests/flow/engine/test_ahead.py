@@ -13,8 +13,7 @@ from worldroom.engine import api
 from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.device.device import Batch
 from worldroom.engine.engine import Engine
-from worldroom.engine.session.chunk import EngineChunk
-from worldroom.engine.session.overlap import PendingDecode
+from worldroom.engine.session.world import SessionWorld
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.conditions import Conditions
 from worldroom.models.contract.loop import StepKind
@@ -36,13 +35,13 @@ SLOW = {StepKind.DENOISE: 0.014, StepKind.COMMIT: 0.020, StepKind.DECODE: 0.038}
 def gone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of the chunks that went ahead."""
     chunks: list[int] = []
-    go = PendingDecode.go
+    go_on = SessionWorld.go_on
 
-    def noted(pending: PendingDecode, chunk: EngineChunk) -> None:
-        chunks.append(chunk.number)
-        go(pending, chunk)
+    def noted(world: SessionWorld, carry: object) -> None:
+        chunks.append(world.number)
+        go_on(world, carry)
 
-    monkeypatch.setattr(PendingDecode, "go", noted)
+    monkeypatch.setattr(SessionWorld, "go_on", noted)
     return chunks
 
 
@@ -59,7 +58,7 @@ async def alone(
 async def empty(engine: Engine, device: FakeDevice) -> None:
     await asyncio.sleep(1)
     assert engine.capacity()[0].pool_bytes_used == 0
-    assert engine._dispatcher.idle and not device.busy
+    assert engine.capacity()[0].queue_depth == 0 and not device.busy
     engine.check_integrity()
     await engine.close()
 
@@ -96,22 +95,19 @@ def test_a_redirect_does_not_undo_a_chunk_whose_world_went_on(gone: list[int]) -
 
     async def scene() -> None:
         engine, device, person = await alone()
-        heard: list[api.Event] = []
-        hear = person.hear
-        engine._lives["a"]._events = lambda event: (heard.append(event), hear(event))
         for turn in range(40):
-            await until(lambda: engine._lives["a"]._pending.chunk is not None and engine._lives["a"]._chunk is not None)
-            pending = engine._lives["a"]._pending.chunk
+            await until(lambda: person.overlapped is not None)
+            pending, before = person.overlapped, len(person.heard)
             assert pending is not None
             person.supersede(restart=turn % 3 == 0, seed=turn)
             await asyncio.sleep(0.3)
+            heard = person.heard[before:]
             ends = [event for event in heard if isinstance(event, api.ChunkDone | api.ChunkCancelled)]
-            place = next(i for i, event in enumerate(ends) if event.chunk == pending.number)
+            place = next(i for i, event in enumerate(ends) if event.chunk == pending)
             assert isinstance(ends[place], api.ChunkDone)
-            assert isinstance(ends[place + 1], api.ChunkCancelled) and ends[place + 1].chunk == pending.number + 1
+            assert isinstance(ends[place + 1], api.ChunkCancelled) and ends[place + 1].chunk == pending + 1
             frames = [event for event in heard if isinstance(event, api.Frame)]
-            assert not any(frame.chunk == pending.number for frame in frames)
-            heard.clear()
+            assert not any(frame.chunk == pending for frame in frames)
         assert [done.chunk for _, done in person.done] == list(range(len(person.done)))
         engine.post(api.Close("a"))
         await empty(engine, device)
@@ -122,7 +118,7 @@ def test_a_redirect_does_not_undo_a_chunk_whose_world_went_on(gone: list[int]) -
 def test_a_session_can_be_closed_at_any_moment(gone: list[int]) -> None:
     async def scene(moment: float) -> None:
         engine, device, person = await alone()
-        await until(lambda: engine._lives["a"]._pending.chunk is not None)
+        await until(lambda: person.overlapped is not None)
         await asyncio.sleep(moment)
         engine.post(api.Close("a"))
         await empty(engine, device)
@@ -137,7 +133,7 @@ def test_a_session_can_be_closed_at_any_moment(gone: list[int]) -> None:
 def test_pictures_that_fail_once_are_made_again_and_twice_they_are_lost_and_the_session_pauses(gone: list[int]) -> None:
     async def scene(failures: int) -> tuple[Person, int]:
         engine, device, person = await alone()
-        await until(lambda: engine._lives["a"]._pending.chunk is not None)
+        await until(lambda: person.overlapped is not None)
         left = failures
 
         def fails(batch: Batch) -> None:
@@ -232,7 +228,7 @@ def test_a_journal_of_a_world_that_was_ahead_is_played_again_by_one_that_is(gone
         engine.post = noted  # type: ignore[method-assign]
         for seed in (11, 12):
             await asyncio.sleep(1)
-            await until(lambda: engine._lives["a"]._pending.chunk is not None)
+            await until(lambda: person.overlapped is not None)
             person.supersede(restart=True, seed=seed)
         await asyncio.sleep(1)
         post(api.Close("a"))

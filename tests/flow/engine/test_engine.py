@@ -13,7 +13,7 @@ from worldroom.engine.engine import Engine
 from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
-from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, features_in_use, started, steady, toy, until
+from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, steady, toy, until
 from worldroom.tests.virtual_time import run
 
 FRAME = 1 / 24
@@ -30,7 +30,7 @@ async def closed(engine: Engine, *people: Person) -> None:
     await asyncio.sleep(1)
     for capacity in engine.capacity():
         assert (capacity.sessions, capacity.pool_bytes_used, capacity.queue_depth) == (0, 0, 0)
-    assert features_in_use(engine._features) == 0
+    assert engine.services.features.in_use == 0
     engine.check_integrity()
     await engine.close()
 
@@ -161,7 +161,7 @@ def test_a_waiting_step_of_a_superseded_chunk_never_starts() -> None:
         await first.open()
         await second.open()
         await until(lambda: engine.capacity()[0].queue_depth)
-        waiting = {ticket.ticket.session for ticket in engine._dispatcher._device._queue.values()}
+        waiting = engine.services.dispatcher.waiting
         loser = first if "a" in waiting else second
         before = len(loser.cancelled)
         loser.supersede()

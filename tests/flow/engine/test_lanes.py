@@ -90,7 +90,7 @@ def test_a_cancelled_chunk_leaves_the_lane_beside_and_both_lanes_run_dry() -> No
             engine.post(api.Close(person.session))
         await asyncio.sleep(1)
         assert engine.capacity()[0].pool_bytes_used == 0
-        assert engine._dispatcher.idle and not device.busy
+        assert engine.capacity()[0].queue_depth == 0 and not device.busy
         engine.check_integrity()
         await engine.close()
 

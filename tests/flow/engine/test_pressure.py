@@ -21,7 +21,7 @@ from worldroom.engine.device.device import Batch
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
-from worldroom.tests.fake_engine import Person, features_in_use, started
+from worldroom.tests.fake_engine import Person, started
 from worldroom.tests.virtual_time import VirtualLoop
 
 SLOTS = 3
@@ -100,7 +100,7 @@ class Pressure(RuleBasedStateMachine):
         async def scene() -> None:
             person = self.people.setdefault(name, Person(self.engine, name))
             past = ResumeState(api.Open(name, "toy", seed=1), texts=("a calm blue sea",), number=0)
-            await self.engine.revive(past, None, person.hear)
+            await self.engine.restore(past, None, person.hear)
 
         self.play(scene())
 
@@ -116,7 +116,7 @@ class Pressure(RuleBasedStateMachine):
     @invariant()
     def the_books_are_right(self) -> None:
         self.engine.check_integrity()
-        assert self.engine._served["toy"].pool.taken <= SLOTS
+        assert self.engine.runtimes["toy"].pool.taken <= SLOTS
 
     async def _post_all(self, commands: list[api.Command]) -> None:
         for command in commands:
@@ -131,8 +131,8 @@ class Pressure(RuleBasedStateMachine):
         await asyncio.sleep(2)
         capacity = self.engine.capacity()[0]
         assert (capacity.sessions, capacity.pool_bytes_used, capacity.queue_depth) == (0, 0, 0)
-        assert features_in_use(self.engine._features) == 0
-        assert self.engine._going == set()
+        assert self.engine.services.features.in_use == 0
+        assert self.engine.closing == 0
         assert len(asyncio.all_tasks()) == self.tasks
         assert os.listdir(self.folder) == []
         await self.engine.close()

@@ -36,7 +36,7 @@ class Worker:
 
     async def revive(self, person: Person, kept: bytes | None, past: ResumeState) -> None:
         person.engine = self.engine
-        assert isinstance(await self.engine.revive(past, kept, person.hear), api.Opened)
+        assert isinstance(await self.engine.restore(past, kept, person.hear), api.Opened)
 
 
 def steering(chunk: int) -> tuple[float, ...]:

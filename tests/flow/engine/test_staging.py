@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine.api import LatencyClass
+from worldroom.engine.cancel import CancelScope, Superseded
 from worldroom.engine.device.queue import DeviceQueue, QueuedStep, StepRun
-from worldroom.engine.drive import CancelScope, Superseded
 from worldroom.engine.scheduling.costs import Costs, StepKey
 from worldroom.engine.scheduling.ticket import Rules, Ticket
 from worldroom.models.contract.loop import StepKind
@@ -32,7 +32,7 @@ class Bench:
         self.lane = DeviceQueue(self.device, self.costs, LoopClock(loop), rules, lambda: math.inf, ())
         self.order: list[str] = []
         self.scopes: dict[str, CancelScope] = {}
-        self._serving = loop.create_task(self.lane.run())
+        self._serving = loop.create_task(self.lane.serve())
         self._numbers = iter(range(100))
 
     def submit(self, name: str, latest_start: float) -> "asyncio.Task[StepRun]":

@@ -7,7 +7,7 @@ from worldroom.engine import api
 from worldroom.engine.device.device import Batch
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
-from worldroom.tests.fake_engine import Person, features_in_use, started, steady
+from worldroom.tests.fake_engine import Person, started, steady
 from worldroom.tests.virtual_time import run
 
 
@@ -76,7 +76,7 @@ def test_who_leaves_while_its_prompt_is_encoded_hands_the_work_to_who_waits_for_
         engine.post(api.Close("b"))
         engine.post(api.Close("o"))
         await asyncio.sleep(1)
-        assert features_in_use(engine._features) == 0
+        assert engine.services.features.in_use == 0
         await engine.close()
 
     play(scene)

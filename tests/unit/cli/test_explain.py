@@ -45,7 +45,7 @@ CAPACITY = Capacity(
 AWAKE = SessionInfo(
     "00f1e2d3c4b5a697", "toy", LatencyClass.INTERACTIVE, "waiting", 100, 123456, 3, 1500, 8000, 7000, 10
 )
-SLEEPER = SessionInfo("ffeeddccbbaa9988", "toy", LatencyClass.INTERACTIVE, "asleep", 50, 50, 0, 0, 8000, 7000, 10)
+SLEEPER = SessionInfo("ffeeddccbbaa9988", "toy", LatencyClass.INTERACTIVE, "suspended", 50, 50, 0, 0, 8000, 7000, 10)
 
 
 def looked() -> TopReport:
@@ -80,9 +80,9 @@ def test_who_sleeps_is_shown_apart() -> None:
 
 def test_a_refresh_as_json_is_one_object() -> None:
     made = msgspec.json.decode(msgspec.json.encode(looked()))
-    assert [(entry["fps"], entry["info"]["phase"]) for entry in made["sessions"]] == [
+    assert [(entry["fps"], entry["info"]["state"]) for entry in made["sessions"]] == [
         (24.0, "waiting"),
-        (0.0, "asleep"),
+        (0.0, "suspended"),
     ]
     assert (made["cards"][0]["sessions"], made["cards"][0]["asleep"]) == (2, 1)
 

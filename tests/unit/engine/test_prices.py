@@ -36,8 +36,8 @@ def test_the_next_start_measures_little_and_knows_the_same_prices(tmp_path: Path
         assert len(touched.ran) < len(measured.ran) / 2
         once = {(kind, rows) for kind, rows in measured.ran}
         assert {(kind, rows) for kind, rows in touched.ran} == once, "everything is run once before a session comes"
-        for key, rows, estimate in first._costs.of_card("toy"):
-            assert second._costs.price(key, rows) == pytest.approx(estimate.conservative)
+        for key, rows, estimate in first.services.costs.of_card("toy"):
+            assert second.services.costs.price(key, rows) == pytest.approx(estimate.conservative)
         await second.close()
 
     run(scene())
@@ -137,7 +137,7 @@ def test_remembered_figures_count_as_older_than_observed_ones() -> None:
 def test_the_subject_names_card_precision_and_machine() -> None:
     async def scene() -> None:
         engine, _ = await started(Path("/nonexistent"))
-        of = subject(engine._served["toy"], "cpu")
+        of = subject(engine.runtimes["toy"], "cpu")
         assert of.startswith("toy@1 none toy-1/integer int exact 1x96x160 rgb on cpu, ")
         await engine.close()
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from worldroom.engine.caches.pools import SlabPool, SlotWrites
-from worldroom.engine.drive import BadFrames, CancelScope, Superseded, drive_chunk
+from worldroom.engine.cancel import CancelScope, Superseded
+from worldroom.engine.drive import BadFrames, drive_chunk
 from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.card import FrameSpec, Pixels
 from worldroom.models.contract.conditions import Conditions

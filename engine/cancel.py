@@ -1,0 +1,27 @@
+"""Cancellation: a tree of scopes, server > session > chunk, that work looks at between two steps."""
+
+
+class Superseded(Exception):
+    """The work was cancelled; raised at a step boundary."""
+
+
+class CancelScope:
+    """One node of the tree: cancelled when it or anything above it is."""
+
+    __slots__ = ("_cancelled", "_parent")
+
+    def __init__(self, parent: "CancelScope | None" = None) -> None:
+        self._parent = parent
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        self._cancelled = True
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled or (self._parent is not None and self._parent.cancelled)
+
+    def check(self) -> None:
+        """Raise `Superseded` when cancelled."""
+        if self.cancelled:
+            raise Superseded

@@ -1,0 +1,91 @@
+"""Drives the chunks of one world: every step becomes a ticket in the device's queue. Knows no states and no viewers.
+
+Sessions, the warm-up and rollouts make all their chunks here.
+"""
+
+import logging
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...models.contract.cache import CacheView
+from ...models.contract.loop import Outcome, WorkPlan
+from .. import api
+from ..cancel import Superseded
+from ..device.dispatch import Dispatcher
+from ..drive import drive_chunk
+from .chunk import EngineChunk
+from .world import SessionWorld
+
+log = logging.getLogger(__name__)
+
+
+class ChunkDriver:
+    """`feature` looks a prompt's embedding up by its key. `encode_lead`: seconds between the last step of a chunk and
+    its deadline that belong to the encoder.
+    """
+
+    def __init__(
+        self,
+        world: SessionWorld,
+        dispatcher: Dispatcher,
+        latency_class: api.LatencyClass,
+        feature: Callable[[str], object],
+        encode_lead: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._world, self._dispatcher, self._latency_class = world, dispatcher, latency_class
+        self._feature, self._encode_lead = feature, encode_lead
+
+    async def drive(self, chunk: EngineChunk) -> Outcome[Any]:
+        """Make the world's next chunk and move the world on. Raises what `drive.drive_chunk` raises; then the world
+        stays where it is, unless the chunk was released. The caller ends `chunk.overlap`.
+        """
+        world, loaded = self._world, self._world.served.loaded
+        outcome = await drive_chunk(
+            loaded.loop,
+            world.ask(chunk.conditions, self._feature),
+            world.writes,
+            lambda plan, view: self._execute(chunk, plan, view),
+            chunk.scope,
+            loaded.card.frame,
+            chunk.overlap,
+        )
+        if chunk.overlap.released:
+            world.decoded(chunk.number, chunk.generation, outcome)
+        else:
+            world.advance(outcome)
+        return outcome
+
+    async def _execute(self, chunk: EngineChunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
+        """The step's result. Raises what it raised, or `Superseded`."""
+        try:
+            return await self._run(chunk, plan, view)
+        except Superseded:
+            raise
+        except Exception:
+            # Its world has gone on, so the chunk can no longer be cancelled: a decode that fails is tried once more.
+            if not chunk.overlap.released:
+                raise
+            log.exception("the pictures of chunk %d of session %s failed once", chunk.number, self._world.session)
+            self._world.served.counters.faults += 1
+            return await self._run(chunk, plan, view)
+
+    async def _run(self, chunk: EngineChunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
+        world, served, dispatcher = self._world, self._world.served, self._dispatcher
+        key, done = served.step_key(plan), len(chunk.steps)
+        dated = chunk.deadline < math.inf  # only then its steps need a price: a warm-up has none yet
+        ran = await dispatcher.run(
+            served.loaded,
+            key,
+            plan.row,
+            chunk.scope,
+            view,
+            world.session,
+            self._latency_class,
+            chunk.latest_start,
+            chunk.deadline - self._encode_lead(),
+            served.remaining(dispatcher.costs, world.steps, done, key) if dated else 0.0,
+            served.then(world.steps, done, key),
+        )
+        chunk.stepped(key, ran)
+        return ran.result
