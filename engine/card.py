@@ -92,12 +92,12 @@ class CardRuntime:
         return self.chunks[steps].conservative if steps in self.chunks else 0.0
 
     def load(self, costs: Costs, steps: int) -> float:
-        """Conservative seconds that a chunk takes of the busier of the device's lanes."""
-        whole, beside = self.chunk_price(steps), self.beside(costs, steps)
-        return max(whole - beside, beside)
+        """Conservative seconds that a chunk takes of the busier of the device's threads."""
+        whole, aux = self.chunk_price(steps), self.aux_seconds(costs, steps)
+        return max(whole - aux, aux)
 
-    def beside(self, costs: Costs, steps: int) -> float:
-        """Seconds that a chunk takes beside the device, on average."""
+    def aux_seconds(self, costs: Costs, steps: int) -> float:
+        """Seconds that a chunk takes of the auxiliary thread, on average."""
         where = self.loaded.card.program.where
         return sum(
             costs.mean(key, 1) for key in self.profiles.get(steps, ()) if where(key.loop, key.kind) is Placement.AUX

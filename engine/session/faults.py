@@ -1,20 +1,47 @@
-"""What went wrong with a chunk: a word for programs, a sentence for people, a traceback in the log if unexpected."""
+"""What went wrong in a session: a word for programs, a sentence for people, a traceback in the log if unexpected."""
 
 import logging
+from collections.abc import Callable
 
+from .. import api
 from ..caches.pools import UnknownFeature
+from ..card import CardRuntime
 from ..drive import BadFrames
+from .mailbox import Mailbox
 
 log = logging.getLogger(__name__)
 
+IN_A_ROW = 2
 
-def described(problem: Exception, chunk: int, session: str) -> tuple[str, str]:
-    """Code and detail of a fault."""
-    match problem:
-        case BadFrames():
-            return "bad_frames", str(problem)
-        case UnknownFeature():
-            return "unknown_prompt", f"no feature {problem.key}: encode the prompt again"
-        case _:
-            log.error("chunk %d of session %s failed", chunk, session, exc_info=problem)
-            return "step_failed", f"{type(problem).__name__}: {problem}"
+
+class Faults:
+    """Tells faults. The second in a row also pauses the session, and so does one that must halt it."""
+
+    def __init__(self, session: str, served: CardRuntime, mailbox: Mailbox, emit: Callable[[api.Event], None]) -> None:
+        self._session, self._served, self._mailbox, self._emit = session, served, mailbox, emit
+        self._in_a_row = 0
+
+    def over(self) -> None:
+        """A chunk was made, or somebody tries again."""
+        self._in_a_row = 0
+
+    def tell(self, code: str, detail: str, halt: bool = False) -> None:
+        """`halt` also cancels the chunk that is being made."""
+        self._in_a_row += 1
+        self._served.counters.faults += 1
+        fatal = halt or self._in_a_row >= IN_A_ROW
+        if fatal:
+            self._mailbox.pause()
+        if halt:
+            self._mailbox.cancel_chunk()
+        self._emit(api.Fault(self._session, code, detail, fatal))
+
+    def chunk_failed(self, chunk: int, problem: Exception, halt: bool) -> None:
+        match problem:
+            case BadFrames():
+                self.tell("bad_frames", str(problem), halt)
+            case UnknownFeature():
+                self.tell("unknown_prompt", f"no feature {problem.key}: encode the prompt again", halt)
+            case _:
+                log.error("chunk %d of session %s failed", chunk, self._session, exc_info=problem)
+                self.tell("step_failed", f"{type(problem).__name__}: {problem}", halt)
