@@ -22,8 +22,12 @@ class Mailbox:
     async def wait(self, seconds: float = math.inf) -> bool:
         """Until something has changed (True) or the time is over; raises `Superseded` when the session was closed."""
         changed = await self._wakeup.wait(seconds)
-        self._scope.check()
+        self.check()
         return changed
+
+    def check(self) -> None:
+        """Raise `Superseded` when the session was closed. Look after every other await: nothing wakes `wait` twice."""
+        self._scope.check()
 
     def put(self, chunk: EngineChunk) -> None:
         """The chunk that was asked for."""

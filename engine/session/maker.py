@@ -46,7 +46,9 @@ class ChunkMaker:
         world, last, now = self._world, self._last, self._services.clock.now()
         deadline, latest_start = self._pacer.begin(now - due)
         same_world = last is not None and last.generation == world.generation
-        overlap = DecodeOverlap(self._should_release, self._go_on, last and last.overlap, same_world)
+        overlap = DecodeOverlap(
+            self._should_release, self._go_on, last.overlap if last is not None else None, same_world
+        )
         scope = CancelScope(self._scope)
         return EngineChunk(
             world.number, conditions, scope, now, deadline, latest_start, asked, world.generation, overlap

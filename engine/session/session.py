@@ -171,6 +171,7 @@ class EngineSession:
     async def _awake(self) -> None:
         """Return when the session may ask for a chunk: its world is in a slot, and it is not paused."""
         while True:
+            self._mailbox.check()
             if self._suspension.resume_state is not None:
                 await self._restore()
             elif self._mailbox.paused:
