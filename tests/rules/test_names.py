@@ -7,17 +7,9 @@ from collections.abc import Iterable, Iterator
 from worldroom.tests.rules.sources import SOURCES, TESTS, of_family, parsed, relative
 
 PRIVATE_READS_LEFT = {
-    "tests/fake_engine.py": 1,
-    "tests/flow/engine/test_ahead.py": 15,
-    "tests/flow/engine/test_engine.py": 4,
-    "tests/flow/engine/test_lanes.py": 1,
-    "tests/flow/engine/test_pressure.py": 3,
     "tests/flow/engine/test_raw.py": 2,
     "tests/flow/engine/test_recovery.py": 12,
-    "tests/flow/engine/test_row_faults.py": 3,
-    "tests/flow/engine/test_upkeep.py": 1,
     "tests/flow/engine/test_worker_process.py": 2,
-    "tests/unit/engine/test_prices.py": 3,
     "tests/unit/engine/worker/test_workers.py": 4,
     "tests/unit/models/wan/test_wan_loop.py": 1,
 }
