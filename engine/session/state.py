@@ -29,12 +29,12 @@ MOVES: Mapping[SessionState, frozenset[SessionState]] = {
 }
 
 
-class ForbiddenMove(AssertionError):
+class WrongState(AssertionError):
     """A move that the table does not have."""
 
 
 def move(state: SessionState, to: SessionState) -> SessionState:
-    """The state after the move; raises `ForbiddenMove`."""
+    """The state after the move; raises `WrongState`."""
     if to not in MOVES[state]:
-        raise ForbiddenMove(f"a session that is {state} does not become {to}")
+        raise WrongState(f"a session that is {state} does not become {to}")
     return to
