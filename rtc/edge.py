@@ -41,7 +41,6 @@ class EdgeSpec:
     udp_ports: tuple[int, int] | None = None
     ice_servers: tuple[str, ...] = ()
     bitrate: BitrateRange = BITRATE
-    viewers_max: int = VIEWERS_MAX
 
 
 class TooManyViewers(ConnectionError):
@@ -170,8 +169,8 @@ class Edge:
 
     def _check_places(self, address: str) -> None:
         """Raises `TooManyViewers`."""
-        if len(self._viewers) >= self._spec.viewers_max:
-            detail = f"{len(self._viewers)} viewers are connected, at most {self._spec.viewers_max}"
+        if len(self._viewers) >= VIEWERS_MAX:
+            detail = f"{len(self._viewers)} viewers are connected, at most {VIEWERS_MAX}"
             raise TooManyViewers("too_many_viewers", detail)
         here = whose(address)
         if sum(where == here for where in self._viewers.values()) >= self._per_address:

@@ -4,7 +4,6 @@ Knows how often somebody may act and what only the driver may; the wheel knows w
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import assert_never
 
 from ...clock import Clock
@@ -37,22 +36,6 @@ from .seats import Seat
 from .wheel import Wheel
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one connection may send, per second and at once. More is dropped, counted and answered now and then."""
-
-    input_per_s: float = 250.0
-    input_burst: int = 250
-    control_per_s: float = 20.0
-    control_burst: int = 40
-    prompt_per_s: float = 2.0
-    prompt_burst: int = 5
-    uploads_per_s: float = 0.5
-    uploads_burst: int = 3
-    problems_per_s: float = 20.0
-    problems_burst: int = 40
-
-
 class Participant:
     """A connected participant. Once a newer connection takes over, or this one is gone, every call does nothing.
 
@@ -68,7 +51,6 @@ class Participant:
         audience: Audience,
         clock: Clock,
         counters: RoomsCounters,
-        limits: Limits,
         left: Callable[[Seat, bool], None],
     ) -> None:
         self._seat = seat
@@ -80,10 +62,11 @@ class Participant:
         self._clock = clock
         self._counters = counters
         self._left = left
-        self._inputs = Rate(limits.input_per_s, limits.input_burst)
-        self._controls = Rate(limits.control_per_s, limits.control_burst)
-        self._prompts = Rate(limits.prompt_per_s, limits.prompt_burst)
-        self._problems = Rate(limits.problems_per_s, limits.problems_burst)
+        # What comes faster is dropped, counted and answered now and then.
+        self._inputs = Rate(per_s=250.0, burst=250)
+        self._controls = Rate(per_s=20.0, burst=40)
+        self._prompts = Rate(per_s=2.0, burst=5)
+        self._problems = Rate(per_s=20.0, burst=40)
         self._input_problems = Rate(per_s=1.0, burst=1)
         seat.active_at = clock.now()
 

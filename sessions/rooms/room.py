@@ -8,7 +8,7 @@ connected: the world is held. All seats gone: the room closes.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -18,13 +18,12 @@ from ..audience import Audience, Sink
 from ..counters import RoomsCounters
 from ..journal import events
 from ..messages import ControlView, FirstFrameView, Grant, Problem, Role, Welcome
-from ..rate import Rate
 from ..session.session import Session
 from ..session.spec import SessionRecord
-from .participant import Limits, Participant
+from .participant import Participant
 from .rights import OPEN, Rights
 from .seats import Seat, SeatRecord, Seats
-from .wheel import Wheel, WheelSpec
+from .wheel import Wheel
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +49,6 @@ class RoomSpec:
     name: str
     lease_s: float
     seats: int
-    limits: Limits
-    wheel: WheelSpec = field(default_factory=WheelSpec)
 
 
 class Room:
@@ -73,13 +70,13 @@ class Room:
         self.spec = spec
         self.session = session
         self.seats = Seats(audience)
-        self.wheel = Wheel(spec.wheel, session, self.seats, audience, clock)
+        self.wheel = Wheel(session, self.seats, audience, clock)
         self._audience = audience
         self._clock = clock
         self._counters = counters
         self._entropy = entropy
         if record is not None:
-            self.seats.restore(record.seats, self._upload_rate, session.new_inbox)
+            self.seats.restore(record.seats, session.new_inbox)
             self.wheel.restore(record.driver)
             for seat in self.seats:
                 self._start_lease(seat)
@@ -106,7 +103,7 @@ class Room:
             if len(self.seats) >= self.spec.seats and not self._make_way():
                 return None
             names = self._entropy(4).hex(), self._entropy(16).hex()
-            seat = self.seats.add(*names, wish, rights, self._upload_rate(), self.session.new_inbox())
+            seat = self.seats.add(*names, wish, rights, self.session.new_inbox())
         else:
             self._take_over(seat, rights)
         self.session.end_hold()  # before the newcomer is connected: its first message is `Welcome`
@@ -128,7 +125,6 @@ class Room:
             self._audience,
             self._clock,
             self._counters,
-            self.spec.limits,
             self._left,
         )
 
@@ -218,9 +214,6 @@ class Room:
             return False
         self._give_up(seat)
         return True
-
-    def _upload_rate(self) -> Rate:
-        return Rate(self.spec.limits.uploads_per_s, self.spec.limits.uploads_burst)
 
     def _greet(self, seat: Seat, resumed: bool) -> None:
         session, card = self.session, self.session.card

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...clock import Clock
 from ...engine.api import Close, EngineClient, LatencyClass, RefusalReason, Refused
@@ -21,7 +21,7 @@ from ..views import FirstFrame, RoomView
 from .first_frames import UploadedMedia
 from .log import WaitLog, stopped
 from .names import ROOM_NAME_RULE, valid_room
-from .participant import Limits, Participant
+from .participant import Participant
 from .rights import OPEN, Rights
 from .room import CloseReason, Room, RoomRecord, RoomSpec
 from .suspend import RoomSuspension
@@ -44,7 +44,6 @@ class RoomsSpec:
     lease_s: float = 60.0
     rooms: int = 64
     seats: int = 32
-    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(slots=True)
@@ -270,7 +269,7 @@ class Rooms:
         return Session(session_spec, self._door, self._journal, self._clock, self._counters, entry.audience)
 
     def _room(self, entry: _Entry, session: Session, record: RoomRecord | None = None) -> Room:
-        spec = RoomSpec(entry.name, self._spec.lease_s, self._spec.seats, self._spec.limits)
+        spec = RoomSpec(entry.name, self._spec.lease_s, self._spec.seats)
         return Room(spec, session, entry.audience, self._clock, self._counters, self._entropy, record)
 
     def _ended(self, audience: Audience, reason: str) -> None:

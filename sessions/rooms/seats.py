@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -35,10 +35,10 @@ class Seat:
     token: str
     name: str
     rights: Rights
-    uploads: Rate
     inbox: Inbox
     active_at: float = 0.0
     lease: asyncio.TimerHandle | None = None
+    uploads: Rate = field(default_factory=lambda: Rate(per_s=0.5, burst=3))
 
     def end_lease(self) -> None:
         if self.lease is not None:
@@ -59,10 +59,10 @@ class Seats:
     def __iter__(self) -> Iterator[Seat]:
         return iter(tuple(self._seats.values()))
 
-    def add(self, participant: str, token: str, wish: str | None, rights: Rights, uploads: Rate, inbox: Inbox) -> Seat:
+    def add(self, participant: str, token: str, wish: str | None, rights: Rights, inbox: Inbox) -> Seat:
         """`wish`: the name to be known by, unless the rights say it."""
         name = person_name(participant, rights.name or wish, [seat.name for seat in self])
-        seat = self._seats[participant] = Seat(participant, token, name, rights, uploads, inbox)
+        seat = self._seats[participant] = Seat(participant, token, name, rights, inbox)
         return seat
 
     def of(self, participant: str | None) -> Seat | None:
@@ -99,11 +99,11 @@ class Seats:
     def record(self) -> tuple[SeatRecord, ...]:
         return tuple(_recorded(seat) for seat in self)
 
-    def restore(self, records: Sequence[SeatRecord], uploads: Callable[[], Rate], inbox: Callable[[], Inbox]) -> None:
+    def restore(self, records: Sequence[SeatRecord], inbox: Callable[[], Inbox]) -> None:
         """Be what was recorded; nobody is connected."""
         for record in records:
             rights = Rights(record.grant, record.identity, metadata=record.metadata)
-            seat = Seat(record.participant, record.token, record.name, rights, uploads(), inbox())
+            seat = Seat(record.participant, record.token, record.name, rights, inbox())
             self._seats[seat.participant] = seat
 
 

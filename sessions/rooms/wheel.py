@@ -1,13 +1,12 @@
 """The wheel of a room: who holds it, who asked for it, and when somebody else may take it.
 
-    free -- take --> held -- holder away for `away_s` --> anybody may take it; who asked first gets it
-                     held -- asked, and the holder idle for `idle_s` --> who asked first gets it
+    free -- take --> held -- holder away for `AWAY_S` --> anybody may take it; who asked first gets it
+                     held -- asked, and the holder idle for `IDLE_S` --> who asked first gets it
 
 Whoever holds it steers the session from the next chunk on; everybody is told of every change.
 """
 
 import asyncio
-from dataclasses import dataclass
 
 from ...clock import Clock
 from ..audience import Audience
@@ -16,20 +15,17 @@ from ..messages import Accepted, Applied, Grant, Participants, PassWheel, Proble
 from ..session.session import Session
 from .seats import Seats
 
-
-@dataclass(frozen=True, slots=True)
-class WheelSpec:
-    """`away_s`: so long a lost driver keeps the wheel; `idle_s`: so long an idle one keeps it from who asks."""
-
-    away_s: float = 8.0
-    idle_s: float = 30.0
+AWAY_S = 8.0
+"""So long a lost driver keeps the wheel."""
+IDLE_S = 30.0
+"""So long an idle driver keeps it from who asks."""
 
 
 class Wheel:
     """See the module docstring. `holder`: a participant, who may be away; None = nobody."""
 
-    def __init__(self, spec: WheelSpec, session: Session, seats: Seats, audience: Audience, clock: Clock) -> None:
-        self._spec, self._clock = spec, clock
+    def __init__(self, session: Session, seats: Seats, audience: Audience, clock: Clock) -> None:
+        self._clock = clock
         self._session, self._seats, self._audience = session, seats, audience
         self.holder: str | None = None
         self._asks: dict[str, int] = {}
@@ -144,7 +140,7 @@ class Wheel:
         """Seconds until anybody may take it from a holder who is away; None while there is none or it is here."""
         if self.holder is None or self._away_since is None:
             return None
-        return max(0.0, self._away_since + self._spec.away_s - self._clock.now())
+        return max(0.0, self._away_since + AWAY_S - self._clock.now())
 
     @property
     def takeable(self) -> bool:
@@ -171,7 +167,7 @@ class Wheel:
         seat = self._seats.of(self.holder)
         if seat is None or seat.participant not in self._audience:
             return None
-        return max(0.0, seat.active_at + self._spec.idle_s - self._clock.now())
+        return max(0.0, seat.active_at + IDLE_S - self._clock.now())
 
     def _steer(self) -> None:
         """Let the holder's connection steer the session; without one every key is up."""
