@@ -22,6 +22,8 @@ from torch import Tensor
 
 from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..shared.steps import Features as PromptFeatures
+from ..shared.steps import last_picture, mixed_tensors
 from .model import Features
 from .spec import AnyFlowSpec
 
@@ -108,10 +110,6 @@ class Decoded(msgspec.Struct, frozen=True):
 AnyFlowResult = Encoded | Denoised | Committed | Decoded
 
 
-class LatentFault(RuntimeError):
-    """A step returned numbers that are not finite: the chunk fails, the session goes on from its last commit."""
-
-
 class AnyFlowLoop:
     """Stateless."""
 
@@ -133,7 +131,7 @@ class AnyFlowLoop:
             kept_FCHW=np.zeros((0, *shape[1:]), np.float32) if carry is None else carry.latents_FCHW,
             partition=(*past, frames),
             committed=False,
-            picture_HWC=_picture(ask.opening_FHWC, spec) if carry is None else None,
+            picture_HWC=last_picture(ask.opening_FHWC, spec.rows * 8, spec.columns * 8) if carry is None else None,
             features=None if carry is None else carry.features,
             pictures=None,
         )
@@ -182,8 +180,6 @@ class AnyFlowLoop:
 
     def _denoised(self, state: AnyFlowState, velocity_FCHW: Latent) -> AnyFlowState:
         """One Euler step in float64; after the last one the chunk joins the history, and the oldest may leave it."""
-        if not np.isfinite(velocity_FCHW).all():
-            raise LatentFault(f"chunk {state.chunk}: step {state.step + 1} of {len(state.levels) - 1} is not finite")
         t, r = state.levels[state.step : state.step + 2]
         x_FCHW = (state.x_FCHW - (t - r) * velocity_FCHW.astype(np.float64)).astype(np.float32)
         after = msgspec.structs.replace(state, step=state.step + 1, x_FCHW=x_FCHW)
@@ -197,23 +193,11 @@ class AnyFlowLoop:
         return msgspec.structs.replace(after, kept_FCHW=kept, partition=partition)
 
 
-def _picture(opening_FHWC: NDArray[np.uint8] | None, spec: AnyFlowSpec) -> NDArray[np.uint8] | None:
-    """The last frame given; raises ValueError unless it is of the card's size."""
-    if opening_FHWC is None:
-        return None
-    expected = (spec.rows * 8, spec.columns * 8, 3)
-    if opening_FHWC.shape[1:] != expected or opening_FHWC.dtype != np.uint8:
-        raise ValueError(f"an opening of uint8 {expected} is needed, got {opening_FHWC.dtype} {opening_FHWC.shape}")
-    return np.ascontiguousarray(opening_FHWC[-1])
-
-
-def _mixed(features: tuple[tuple[object, float], ...], spec: AnyFlowSpec) -> Tensor:
+def _mixed(features: PromptFeatures, spec: AnyFlowSpec) -> Tensor:
     """Shares of prompts, mixed as embeddings; no prompt is an embedding of zeros."""
-    mixed = torch.zeros(spec.text_length, spec.text_dim)
-    for embedding, weight in features:
-        if not isinstance(embedding, Tensor) or tuple(embedding.shape) != (spec.text_length, spec.text_dim):
-            raise TypeError(
-                f"an embedding of [{spec.text_length}, {spec.text_dim}] is needed: {type(embedding).__name__}"
-            )
-        mixed = mixed.to(embedding) + weight * embedding
+    if not features:
+        return torch.zeros(spec.text_length, spec.text_dim)
+    mixed = mixed_tensors(features)
+    if tuple(mixed.shape) != (spec.text_length, spec.text_dim):
+        raise TypeError(f"embeddings of [{spec.text_length}, {spec.text_dim}] are needed, got {list(mixed.shape)}")
     return mixed

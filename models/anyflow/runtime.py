@@ -25,6 +25,7 @@ from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT, StepKind
 from ..contract.recipe import Precision, RuntimeChoice
 from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of, frames_on
 from ..weights import WeightsError
 from .loop import (
@@ -62,9 +63,7 @@ class AnyFlowRuntime:
     def execute(
         self, kind: StepKind, rows: Sequence[AnyFlowRow], views: Sequence[CacheView | None]
     ) -> list[AnyFlowResult]:
-        if len(rows) != len(views):
-            raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
-        return [self._one(kind, row, view) for row, view in zip(rows, views, strict=True)]
+        return [self._one(kind, row, view) for row, view in paired(rows, views)]
 
     @torch.inference_mode()
     def encode_prompt(self, text: str) -> Tensor:
@@ -114,7 +113,7 @@ class AnyFlowRuntime:
     def _one(self, kind: StepKind, row: AnyFlowRow, view: CacheView | None) -> AnyFlowResult:
         match row:
             case DenoiseRow() if kind is StepKind.DENOISE:
-                view = _needed(view)
+                view = needed(view)
                 entry = view.committed[-1] if view.committed else view.staged
                 x = self._tensor(row.x_FCHW)
                 flow = self._networks.denoise(
@@ -122,7 +121,7 @@ class AnyFlowRuntime:
                 )
                 return Denoised(flow.float().cpu().numpy())
             case CommitRow() if kind is StepKind.COMMIT:
-                view = _needed(view)
+                view = needed(view)
                 cache = self._cache(view.slot, view.staged)
                 self._networks.commit(self._tensor(row.kept_FCHW), row.text_LM, cache, row.partition)
                 return Committed()
@@ -133,7 +132,7 @@ class AnyFlowRuntime:
                 latent = self._networks.encode_picture(picture.to(self._device, self._dtype))
                 return Encoded(latent.float().cpu().numpy())
             case EncodeRow() | DenoiseRow() | CommitRow() | DecodeRow():
-                raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
+                raise misplaced(kind, row)
             case _:
                 assert_never(row)
 
@@ -175,9 +174,3 @@ def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: 
     return LoadedCard(
         replace(card, frame=frame), choice, weights, {CHUNK_ROLLOUT: AnyFlowLoop(spec)}, runtime, AnyFlowCarry, runtime
     )
-
-
-def _needed(view: CacheView | None) -> CacheView:
-    if view is None:
-        raise ValueError("this step reads the cache and was given no view")
-    return view

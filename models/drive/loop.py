@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from ..shared.road.look import LOOK
+from ..shared.steps import mixed
 from . import innovations
 from .card import PICTURE_HEIGHT, PICTURE_WIDTH, RECIPE, TOKENS
 from .initial_latents import Openings
@@ -28,10 +29,6 @@ from .innovations import InnovationState
 from .memory import CHANNELS
 
 Latent = NDArray[np.float32]
-
-
-class LatentFault(RuntimeError):
-    """A step returned numbers that are not finite: the chunk fails, the session goes on from its last commit."""
 
 
 class Cond(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -175,8 +172,6 @@ def _noise(key: NoiseKey, levels: tuple[float, ...]) -> Latent:
 
 
 def _denoised(state: DriveState, x0_NC: Latent) -> DriveState:
-    if not np.isfinite(x0_NC).all():
-        raise LatentFault(f"chunk {state.chunk}: step {state.step + 1} of {len(state.levels)} is not finite")
     step = state.step + 1
     if step == len(state.levels):
         return msgspec.structs.replace(state, step=step, x_NC=x0_NC)
@@ -190,9 +185,4 @@ def _mix_looks(features: Sequence[tuple[object, float]]) -> Latent:
     total = sum(weight for _, weight in features)
     if abs(total - 1.0) > 1e-3:
         raise ValueError(f"the weights of {len(features)} prompts sum to {total:.4f}, they must sum to 1")
-    mixed_L = np.zeros(LOOK, np.float32)
-    for look, weight in features:
-        if not isinstance(look, np.ndarray) or look.shape != (LOOK,):
-            raise TypeError(f"a prompt's embedding is a float32 array of {LOOK}, got {type(look).__name__}")
-        mixed_L += np.float32(weight) * look.astype(np.float32)
-    return mixed_L
+    return mixed(features, (LOOK,))

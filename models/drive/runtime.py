@@ -26,6 +26,7 @@ from ..contract.loop import StepKind
 from ..shared.road.autoencoder import DriveAutoencoder, to_frames
 from ..shared.road.look import LOOK
 from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.steps import needed, paired
 from ..weights import load_module
 from . import card as sizes
 from .blocks import DriveShape
@@ -83,13 +84,12 @@ class DriveRuntime:
 
     @torch.inference_mode()
     def execute(self, kind: StepKind, rows: Sequence[DriveRow], views: Sequence[CacheView | None]) -> list[DriveResult]:
-        if len(rows) != len(views):
-            raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
+        pairs = paired(rows, views)
         match kind:
             case StepKind.DENOISE:
-                return self._denoise(_denoised(kind, rows), [_needed(view) for view in views])
+                return self._denoise(_denoised(kind, rows), [needed(view) for _, view in pairs])
             case StepKind.COMMIT_DENOISE:
-                return self._commit_denoise(_denoised(kind, rows), [_needed(view) for view in views])
+                return self._commit_denoise(_denoised(kind, rows), [needed(view) for _, view in pairs])
             case StepKind.DECODE:
                 return self._decode(rows)
             case _:
@@ -200,9 +200,3 @@ def _conditions(conds: Sequence[Cond]) -> CondB:
         _stacked([cond.look_L for cond in conds]),
         _stacked([cond.innovations_I for cond in conds]),
     )
-
-
-def _needed(view: CacheView | None) -> CacheView:
-    if view is None:
-        raise ValueError("this step reads the cache and was given no view")
-    return view

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ...kernels.philox import NoiseKey
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..shared.steps import last_picture, mixed
 from .actions import action
 from .card import levels
 from .spec import MatrixGameSpec
@@ -135,8 +136,8 @@ class MatrixGameLoop:
             seed=ask.seed,
             branch=ask.branch,
             chunk=ask.chunk,
-            opening_HWC=self._opening(ask.opening_FHWC),
-            palette=_palette(ask.features),
+            opening_HWC=last_picture(ask.opening_FHWC, spec.rows * 8, spec.columns * 8),
+            palette=mixed(ask.features, (2, 3)),
             world=None if carry is None else carry.world,
             first_frame=0 if carry is None else carry.frames,
             keyboard_AK=held[0],
@@ -195,22 +196,3 @@ class MatrixGameLoop:
         noise = NoiseKey(state.seed, state.branch, state.chunk, state.step)
         actions = (state.keyboard_AK, state.mouse_A2)
         return PassRow(state.x_CFHW, sigma, next_sigma, noise, world, *actions, state.first_frame)
-
-    def _opening(self, opening_FHWC: Picture | None) -> Picture | None:
-        """The last frame given; raises ValueError unless it is of the card's size."""
-        if opening_FHWC is None:
-            return None
-        expected = (self._spec.rows * 8, self._spec.columns * 8, 3)
-        if opening_FHWC.shape[1:] != expected or opening_FHWC.dtype != np.uint8:
-            raise ValueError(f"an opening of uint8 {expected} is needed, got {opening_FHWC.dtype} {opening_FHWC.shape}")
-        return np.ascontiguousarray(opening_FHWC[-1])
-
-
-def _palette(features: tuple[tuple[object, float], ...]) -> Vectors:
-    """Sky and ground [2, 3] of a drawn opening: the prompts' colours, mixed."""
-    mixed = np.zeros((2, 3), np.float32)
-    for palette, weight in features:
-        if not isinstance(palette, np.ndarray) or palette.shape != (2, 3):
-            raise TypeError(f"a prompt's colours are a float32 array of (2, 3), got {type(palette).__name__}")
-        mixed += np.float32(weight) * palette.astype(np.float32)
-    return mixed

@@ -19,6 +19,7 @@ from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
 from ..shared.video.vae import WanVae
 from .loop import (
@@ -47,10 +48,6 @@ class MatrixGameNetworks:
     image_encoder: ImageEncoder
 
 
-class LatentFault(RuntimeError):
-    """A step made numbers that are not finite: the chunk fails, the session goes on from its last commit."""
-
-
 class MatrixGameRuntime:
     """See the module docstring. `frame`: what its decode hands on."""
 
@@ -67,9 +64,7 @@ class MatrixGameRuntime:
     def execute(
         self, kind: StepKind, rows: Sequence[MatrixGameRow], views: Sequence[CacheView | None]
     ) -> list[MatrixGameResult]:
-        if len(rows) != len(views):
-            raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
-        return [self._one(kind, row, view) for row, view in zip(rows, views, strict=True)]
+        return [self._one(kind, row, view) for row, view in paired(rows, views)]
 
     def encode_prompt(self, text: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
         """Matrix-Game reads no text: a prompt chooses the colours of an opening that nobody gave."""
@@ -101,14 +96,14 @@ class MatrixGameRuntime:
             case EncodeRow() if kind is StepKind.ENCODE:
                 return Encoded(self._world(row))
             case PassRow() if kind is StepKind.DENOISE:
-                return Denoised(self._denoise(row, _needed(view)))
+                return Denoised(self._denoise(row, needed(view)))
             case PassRow(x_CFHW=Tensor() as x) if kind is StepKind.COMMIT:
-                self._pass(row, x, Window(self._slab, _needed(view), True))
+                self._pass(row, x, Window(self._slab, needed(view), True))
                 return Committed()
             case DecodeRow() if kind is StepKind.DECODE:
                 return self._decode(row)
             case EncodeRow() | PassRow() | DecodeRow():
-                raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
+                raise misplaced(kind, row)
             case _:
                 assert_never(row)
 
@@ -133,10 +128,7 @@ class MatrixGameRuntime:
         flow = self._pass(row, x, Window(self._slab, view, False))
         seed, branch, chunk, step = row.noise
         moved = SamplerMove(row.sigma, row.next_sigma, NoiseKey(seed, branch, chunk, step + 1))
-        x = sampler_step(x[None], flow[None], [moved])[0]
-        if not bool(torch.isfinite(x).all()):
-            raise LatentFault(f"chunk {chunk}: the pass at noise level {row.sigma:.3f} is not finite")
-        return x
+        return sampler_step(x[None], flow[None], [moved])[0]
 
     def _pass(self, row: PassRow, x_CFHW: Tensor, window: Window) -> Tensor:
         s, transformer = self._spec, self.networks.transformer
@@ -160,9 +152,3 @@ class MatrixGameRuntime:
     def _noise(self, key: NoiseKey) -> Tensor:
         s = self._spec
         return gaussian([key], (s.channels, s.chunk, s.rows, s.columns), self._device)[0]
-
-
-def _needed(view: CacheView | None) -> CacheView:
-    if view is None:
-        raise ValueError("this step reads the cache and was given no view")
-    return view

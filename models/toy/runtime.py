@@ -15,6 +15,7 @@ import numpy as np
 
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
+from ..shared.steps import misplaced, needed, paired
 from .card import CHANNELS, WINDOW, ToySpec
 from .loop import (
     MODULUS,
@@ -49,9 +50,7 @@ class ToyRuntime:
         self._slab = np.zeros((slots, WINDOW + 1, CHANNELS), np.int64)
 
     def execute(self, kind: StepKind, rows: Sequence[AnyRow], views: Sequence[CacheView | None]) -> list[AnyResult]:
-        if len(rows) != len(views):
-            raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
-        results = [self._one(kind, row, view) for row, view in zip(rows, views, strict=True)]
+        results = [self._one(kind, row, view) for row, view in paired(rows, views)]
         if self.spec.sleeps and self.spec.step_seconds > 0:
             self._sleep(self.spec.step_seconds)
         return results
@@ -90,9 +89,9 @@ class ToyRuntime:
     def _one(self, kind: StepKind, row: AnyRow, view: CacheView | None) -> AnyResult:
         match row:
             case DenoiseRow() if kind is StepKind.DENOISE:
-                return Denoised(self._denoise(row, _needed(view)))
+                return Denoised(self._denoise(row, needed(view)))
             case CommitRow() if kind is StepKind.COMMIT:
-                view = _needed(view)
+                view = needed(view)
                 self._slab[view.slot, view.staged] = self._entry(row, view)
                 return Committed()
             case DecodeRow() if kind is StepKind.DECODE:
@@ -100,7 +99,7 @@ class ToyRuntime:
             case TokenRow() if kind is StepKind.TOKEN:
                 return token(row)
             case DenoiseRow() | CommitRow() | DecodeRow() | TokenRow():
-                raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
+                raise misplaced(kind, row)
             case _:
                 assert_never(row)
 
@@ -118,12 +117,6 @@ class ToyRuntime:
         for age, entry in enumerate(reversed(view.committed)):
             total += self._slab[view.slot, entry] * (2 + age)
         return total % MODULUS
-
-
-def _needed(view: CacheView | None) -> CacheView:
-    if view is None:
-        raise ValueError("this step reads the cache and was given no view")
-    return view
 
 
 def _steering(controls: tuple[int, ...]) -> Latent:

@@ -21,6 +21,7 @@ from ...kernels.philox import NoiseKey
 from ..contract.conditions import Conditions
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from ..contract.recipe import RecipeSpec
+from ..shared.steps import check_pictures, needed, tensors
 from .rows import (
     CommitRow,
     Decoded,
@@ -121,8 +122,8 @@ class WanLoop:
         )
         match state.phase:
             case Phase.ENCODE:
-                picture = state.opening_3THW if state.carry is None else _needed(state.carry.edge_3HW)[:, None]
-                row = EncodeRow(_needed(picture))
+                picture = state.opening_3THW if state.carry is None else needed(state.carry.edge_3HW)[:, None]
+                row = EncodeRow(needed(picture))
                 return WorkPlan(StepKind.ENCODE, tuple(row.picture_3THW.shape), row)
             case Phase.RECACHE:
                 return self._recache(state)
@@ -142,12 +143,12 @@ class WanLoop:
                 )
                 return WorkPlan(StepKind.DENOISE, shape, denoise)
             case Phase.COMMIT:
-                commit = CommitRow(_needed(state.x_CFHW), state.first_frame, state.prompt, state.rebuilt)
+                commit = CommitRow(needed(state.x_CFHW), state.first_frame, state.prompt, state.rebuilt)
                 return WorkPlan(StepKind.COMMIT, shape, commit, Commit.CHUNK)
             case Phase.DECODE:
                 edge = pixel_frames(self._plan.context, opens=True) if self._plan.context else 0
                 features = () if state.carry is None else state.carry.features
-                decode = DecodeRow(_needed(state.x_CFHW), features, edge)
+                decode = DecodeRow(needed(state.x_CFHW), features, edge)
                 frames = pixel_frames(self._plan.chunk, opens=state.carry is None)
                 return WorkPlan(StepKind.DECODE, (frames, s.height, s.width), decode)
             case Phase.DONE:
@@ -189,7 +190,7 @@ class WanLoop:
         """
         if state.carry is None or self._plan.context:
             return None
-        return self._carry(state, _needed(state.x_CFHW), state.carry.features, None)
+        return self._carry(state, needed(state.x_CFHW), state.carry.features, None)
 
     def rebase(self, state: WanState, carry: WanCarry) -> WanState:
         assert state.carry is not None, "it began from a carry"
@@ -200,7 +201,7 @@ class WanLoop:
     ) -> WanCarry:
         kept, clean = self._plan.kept_frames, None
         if kept:
-            before = [] if state.carry is None else [_needed(state.carry.clean_CFHW).to(x_CFHW.device)]
+            before = [] if state.carry is None else [needed(state.carry.clean_CFHW).to(x_CFHW.device)]
             clean = torch.cat([*before, x_CFHW], 1)[:, -kept:].contiguous()
         return WanCarry(state.first_frame + self._plan.chunk, state.prompt.key, features, clean, edge_3HW)
 
@@ -216,7 +217,7 @@ class WanLoop:
         carry = state.carry
         if carry is None:
             raise ValueError(f"chunk {state.chunk} opens its world: there is nothing to rebuild")
-        clean = _needed(carry.clean_CFHW)
+        clean = needed(carry.clean_CFHW)
         if self._plan.context:
             if state.context_CFHW is not None:
                 clean = torch.cat((state.context_CFHW.to(clean.device), clean[:, 1 - self._plan.context :]), 1)
@@ -239,10 +240,7 @@ class WanLoop:
         """One picture stands still for a chunk; of a video the last frames are taken."""
         needed, s = pixel_frames(self._plan.chunk, opens=True), self._spec
         count = len(frames_FHWC)
-        if frames_FHWC.shape[1:] != (s.height, s.width, 3) or frames_FHWC.dtype != np.uint8:
-            raise ValueError(
-                f"opening is {frames_FHWC.dtype} {frames_FHWC.shape}, needed uint8 [F, {s.height}, {s.width}, 3]"
-            )
+        check_pictures(frames_FHWC, s.height, s.width)
         if count != 1 and count < needed:
             raise ValueError(f"a world opens with one picture or at least {needed} frames, got {count}")
         chosen = frames_FHWC.repeat(needed, axis=0) if count == 1 else frames_FHWC[-needed:]
@@ -251,18 +249,8 @@ class WanLoop:
 
 def mix(features: tuple[tuple[object, float], ...], conditions: Conditions) -> Prompt:
     """An ask's prompts; the key holds the embeddings' keys and weights."""
-    shares: list[tuple[Tensor, float]] = []
-    for embedding, weight in features:
-        if not isinstance(embedding, Tensor):
-            raise TypeError(f"a Wan prompt embedding is a tensor [L, text_dim], got {type(embedding).__name__}")
-        shares.append((embedding, weight))
-    if not shares or len(shares) != len(conditions.prompts):
-        raise ValueError(f"{len(shares)} embeddings for {len(conditions.prompts)} prompts; at least one is needed")
+    shares = tensors(features)
+    if len(shares) != len(conditions.prompts):
+        raise ValueError(f"{len(shares)} embeddings for {len(conditions.prompts)} prompts")
     key = "+".join(f"{share.weight!r}*{share.key}" for share in conditions.prompts)
     return Prompt(key, tuple(shares))
-
-
-def _needed(tensor: Tensor | None) -> Tensor:
-    if tensor is None:
-        raise ValueError("a tensor that an earlier chunk or step should have left is missing")
-    return tensor

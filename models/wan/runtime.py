@@ -21,6 +21,7 @@ from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
 from ..shared.compiled import CompileCache
+from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
 from ..shared.video.vae import WanVae
 from .card import frame_of
@@ -100,17 +101,16 @@ class WanRuntime:
 
     @torch.no_grad()
     def execute(self, kind: StepKind, rows: Sequence[WanRow], views: Sequence[CacheView | None]) -> list[WanResult]:
-        if len(rows) != len(views):
-            raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
+        pairs = paired(rows, views)
         for row in rows:
             if _KINDS[type(row)] is not kind:
-                raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
+                raise misplaced(kind, row)
         if self.sharing is not Sharing.ALONE:
             if kind is StepKind.DENOISE:
                 return list(self._denoise([row for row in rows if isinstance(row, DenoiseRow)], views))
             if kind is StepKind.COMMIT:
                 return list(self._commit([row for row in rows if isinstance(row, CommitRow)], views))
-        return [self._one(row, view) for row, view in zip(rows, views, strict=True)]
+        return [self._one(row, view) for row, view in pairs]
 
     def encode_prompt(self, text: str) -> Tensor:
         return self.networks.text.encode(text)
@@ -163,7 +163,7 @@ class WanRuntime:
             case CommitRow():
                 return self._commit([row], [view])[0]
             case RecacheRow():
-                self._passes.recache(row, _needed(view))
+                self._passes.recache(row, needed(view))
                 return Written()
             case DecodeRow():
                 return self._decode(row)
@@ -218,7 +218,7 @@ class WanRuntime:
 
     def _commit(self, rows: Sequence[CommitRow], views: Sequence[CacheView | None]) -> list[Written]:
         """All rows in one pass, each into its own staged entry."""
-        held = [_needed(view) for view in views]
+        held = [needed(view) for view in views]
         jobs = [
             Job(row.x_CFHW, 0.0, row.prompt, row.first_frame, self._passes.sees(view, row.rebuilt, 0))
             for row, view in zip(rows, held, strict=True)
@@ -236,9 +236,3 @@ class WanRuntime:
         digest = hashlib.sha256(np.ascontiguousarray(row.x_CFHW.float().cpu().numpy()).tobytes()).hexdigest()
         edge = picture[0, :, -row.edge].float().clamp(-1, 1).contiguous() if row.edge else None
         return Decoded(frames, after, digest, edge)
-
-
-def _needed(view: CacheView | None) -> CacheView:
-    if view is None:
-        raise ValueError("this step writes the cache and was given no view")
-    return view

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ...kernels.philox import NoiseKey
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..shared.steps import mixed_tensors
 from .card import SIGMAS, WaypointSpec
 from .controls import control_vector
 
@@ -97,7 +98,7 @@ class WaypointLoop:
             chunk=ask.chunk,
             frame=0 if ask.carry is None else ask.carry.frames,
             control_C=control_vector(ask.conditions.controls, ask.conditions.pointer),
-            prompt_PW=_mixed(ask.features),
+            prompt_PW=mixed_tensors(ask.features),
             step=0,
             x_TC=None,
             committed=False,
@@ -143,14 +144,3 @@ class WaypointLoop:
 
     def _carry(self, state: WaypointState) -> WaypointCarry:
         return WaypointCarry(state.frame + 1)
-
-
-def _mixed(features: tuple[tuple[object, float], ...]) -> Tensor:
-    """Shares of prompts, mixed as embeddings; a world without a prompt is refused."""
-    tensors = [(embedding, weight) for embedding, weight in features if isinstance(embedding, Tensor)]
-    if not tensors or len(tensors) != len(features):
-        raise TypeError(f"{len(features)} prompt embeddings, {len(tensors)} of them tensors: one or more are needed")
-    mixed = tensors[0][0] * tensors[0][1]
-    for embedding, weight in tensors[1:]:
-        mixed = mixed + embedding * weight
-    return mixed

@@ -20,6 +20,7 @@ from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
 from .card import BUTTONS, WaypointSpec
 from .loop import Committed, Decoded, DecodeRow, Denoised, PassRow, WaypointResult, WaypointRow
@@ -47,10 +48,6 @@ class WaypointNetworks:
     decoder: PatchDecoder
 
 
-class LatentFault(RuntimeError):
-    """A step made numbers that are not finite: the chunk fails, the session goes on from its last commit."""
-
-
 class WaypointRuntime:
     """See the module docstring. `frame`: what its decode hands on."""
 
@@ -67,9 +64,7 @@ class WaypointRuntime:
     def execute(
         self, kind: StepKind, rows: Sequence[WaypointRow], views: Sequence[CacheView | None]
     ) -> list[WaypointResult]:
-        if len(rows) != len(views):
-            raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
-        return [self._one(kind, row, view) for row, view in zip(rows, views, strict=True)]
+        return [self._one(kind, row, view) for row, view in paired(rows, views)]
 
     def encode_prompt(self, text: str) -> Tensor:
         """Every word a drawn vector: umt5-xl belongs to published weights, which cannot be loaded yet."""
@@ -112,17 +107,17 @@ class WaypointRuntime:
 
     def _one(self, kind: StepKind, row: WaypointRow, view: CacheView | None) -> WaypointResult:
         match row:
-            case PassRow() if kind is StepKind.DENOISE and view is not None:
-                return Denoised(self._denoise(row, view))
-            case PassRow(x_TC=Tensor() as x) if kind is StepKind.COMMIT and view is not None:
-                self._pass(row, x, Window(self._slab, view, row.frame, True))
+            case PassRow() if kind is StepKind.DENOISE:
+                return Denoised(self._denoise(row, needed(view)))
+            case PassRow(x_TC=Tensor() as x) if kind is StepKind.COMMIT:
+                self._pass(row, x, Window(self._slab, needed(view), row.frame, True))
                 return Committed()
             case DecodeRow() if kind is StepKind.DECODE:
                 picture = self._networks.decoder(row.x_TC.to(self._device, self._dtype))
                 frame = frames_of(picture.permute(2, 0, 1)[None], self._frame)[0]
                 return Decoded(frame, hashlib.sha256(row.x_TC.cpu().numpy().astype("<f4").tobytes()).hexdigest())
             case PassRow() | DecodeRow():
-                raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step, or was given no cache view")
+                raise misplaced(kind, row)
             case _:
                 assert_never(row)
 
@@ -130,10 +125,7 @@ class WaypointRuntime:
         s = self._spec
         x = gaussian([row.noise], (s.tokens, s.channels), self._device)[0] if row.x_TC is None else row.x_TC
         velocity = self._pass(row, x, Window(self._slab, view, row.frame, False))
-        x = sampler_step(x[None], velocity[None], [SamplerMove(row.sigma, row.next_sigma, None)])[0]
-        if not bool(torch.isfinite(x).all()):
-            raise LatentFault(f"chunk {row.noise.chunk}: the pass at noise level {row.sigma:.3f} is not finite")
-        return x
+        return sampler_step(x[None], velocity[None], [SamplerMove(row.sigma, row.next_sigma, None)])[0]
 
     def _pass(self, row: PassRow, x_TC: Tensor, window: Window) -> Tensor:
         control = torch.from_numpy(row.control_C).to(self._device, self._dtype)

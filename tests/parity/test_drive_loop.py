@@ -13,7 +13,7 @@ from worldroom.models.contract.conditions import Conditions
 from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, StepKind
 from worldroom.models.drive import card, golden
 from worldroom.models.drive.initial_latents import SHAPE, Openings
-from worldroom.models.drive.loop import Denoised, DriveCarry, DriveLoop, DriveState, LatentFault
+from worldroom.models.drive.loop import DriveCarry, DriveLoop, DriveState
 from worldroom.models.drive.runtime import SHAPE as NETWORK
 from worldroom.models.drive.runtime import DriveRuntime
 from worldroom.models.drive.transformer import DriveTransformer
@@ -200,13 +200,8 @@ def test_impossible_asks_are_refused_with_their_numbers() -> None:
         loop.finalize(loop.init(Ask(1, 0, 7, 2, conditions, ((ONE_HOT[0], 1.0),), None, 0)))
 
 
-def test_numbers_that_are_not_finite_fail_the_chunk_and_never_reach_the_slab() -> None:
+def test_numbers_that_are_not_finite_are_handed_on_and_never_reach_the_slab() -> None:
     played = OneSlot(runtime(1), slot=0, seed=1, steps=2)
-    state = played.loop.init(
-        Ask(1, 0, 0, 2, Conditions(0, (0.0,) * 4, (0.0, 0.0), (), 0, 0), ((ONE_HOT[0], 1.0),), None, 0)
-    )
-    with pytest.raises(LatentFault, match="chunk 0: step 1 of 2 is not finite"):
-        played.loop.advance(state, Denoised(np.full((43, 32), np.nan, np.float32)))
     ((row, view),) = played.runtime.warm_up_rows(StepKind.COMMIT_DENOISE, 1)
     row.history_3NC[:] = np.nan  # type: ignore[union-attr]
     (bad,) = played.runtime.execute(StepKind.COMMIT_DENOISE, [row], [view])

@@ -46,7 +46,7 @@ def test_an_opening_picture_must_be_of_the_cards_size() -> None:
     loop = MatrixGameLoop(tiny())
     state = loop.init(ask(np.full((2, 64, 96, 3), 7, np.uint8)))  # type: ignore[arg-type]
     assert state.opening_HWC is not None and state.opening_HWC.shape == (64, 96, 3)
-    with pytest.raises(ValueError, match=r"an opening of uint8 \(64, 96, 3\) is needed, got uint8 \(1, 60, 96, 3\)"):
+    with pytest.raises(ValueError, match=r"first frames are uint8 \[F, 64, 96, 3\], got uint8 \[1, 60, 96, 3\]"):
         loop.init(ask(np.zeros((1, 60, 96, 3), np.uint8)))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="these weights make 3 steps, asked for 50"):
         loop.init(ask(None, steps=50))  # type: ignore[arg-type]

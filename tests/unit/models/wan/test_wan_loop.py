@@ -169,7 +169,7 @@ def test_a_world_may_open_with_a_picture(card: LoadedCard) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "says"),
-    [((1, 30, 32, 3), "needed uint8"), ((5, 32, 32, 3), "one picture or at least 9 frames, got 5")],
+    [((1, 30, 32, 3), "first frames are uint8"), ((5, 32, 32, 3), "one picture or at least 9 frames, got 5")],
 )
 def test_an_opening_of_the_wrong_size_is_refused(card: LoadedCard, shape: tuple[int, ...], says: str) -> None:
     with pytest.raises(ValueError, match=says):
