@@ -18,6 +18,7 @@ from .output import JsonFlag, print_object, report_table, short_bytes, short_cou
 
 app = typer.Typer(help="List, show, pull and check the worlds this server knows.", no_args_is_help=True)
 app.command("pull")(checkpoints.pull)
+app.command("export")(checkpoints.export)
 
 
 class CardRow(msgspec.Struct, frozen=True):

@@ -75,6 +75,35 @@ def pull(
         typer.echo(f"{name}: {len(record.files)} files, {total:,} bytes in {folder}")
 
 
+class ModularIndex(msgspec.Struct, frozen=True):
+    card: str
+    path: str
+    components: tuple[str, ...]
+
+
+def export(
+    name: Annotated[str, typer.Argument(help="Name of the card.")],
+    into: Annotated[Path, typer.Argument(help="Folder to write the index into.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Write the card as diffusers' modular index: what its pipelines load, from where, and how it may be run."""
+    from ..models import catalog
+    from ..models.checkpoints.modular import modular_index, write_modular_index
+    from ..models.weights import WeightsError
+
+    manifest = _manifest(name)
+    card = catalog.card(name)
+    try:
+        path = write_modular_index(card, manifest, into)
+    except WeightsError as error:
+        raise fail(str(error)) from None
+    parts = tuple(part for part, entry in modular_index(card, manifest).items() if isinstance(entry, list))
+    if as_json:
+        print_object(ModularIndex(name, str(path), parts))
+    else:
+        typer.echo(f"{name}: {', '.join(parts)} in {path}")
+
+
 def check_checkpoint(name: str, path: Path, as_json: bool) -> None:
     """Headers against the manifest, component by component; exit status 1 when one does not fit."""
     from ..models.checkpoints.check import Finding, check

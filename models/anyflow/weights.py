@@ -6,6 +6,7 @@
 from collections.abc import Callable, Mapping
 
 from ..checkpoints.manifest import (
+    TOKENIZER,
     TOKENIZER_FILES,
     CheckpointLayout,
     ComponentManifest,
@@ -41,7 +42,10 @@ def manifest(spec: AnyFlowSpec) -> Manifest:
         for name, (library, kind) in _CLASSES.items()
     )
     return Manifest(
-        spec.name, components, LICENCE, folders=(FolderManifest("tokenizer", repo, TOKENIZER_FILES),) if repo else ()
+        spec.name,
+        components,
+        LICENCE,
+        folders=(FolderManifest("tokenizer", repo, TOKENIZER_FILES, TOKENIZER),) if repo else (),
     )
 
 

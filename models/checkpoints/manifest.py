@@ -48,6 +48,7 @@ class ComponentManifest:
     """Written as config.json beside a diffusers export; `_class_name` names the class."""
 
 
+UMT5, TOKENIZER = ("transformers", "UMT5EncoderModel"), ("transformers", "AutoTokenizer")
 TOKENIZER_FILES = (("tokenizer.json", "spiece.model"), ("tokenizer_config.json",))
 TEXT_ENCODER_FILES = (
     ("config.json",),
@@ -60,11 +61,13 @@ class FolderManifest:
     """A folder that another library loads by its own configuration: a prompt encoder, a tokenizer.
 
     `needs`: of each group of file names one must be there. `config`: what its config.json must say.
+    `loads`: library and class that load it.
     """
 
     name: str
     repo: str
     needs: tuple[tuple[str, ...], ...]
+    loads: tuple[str, str]
     config: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from ..checkpoints.manifest import (
     TEXT_ENCODER_FILES,
+    TOKENIZER,
     TOKENIZER_FILES,
+    UMT5,
     CheckpointLayout,
     ComponentManifest,
     FolderManifest,
@@ -109,8 +111,8 @@ def manifest(spec: WanSpec) -> Manifest | None:
         parts.append(ComponentManifest("lora", lambda: lora_keys(spec), (file,)))
     licence = "CC-BY-NC-SA-4.0" if spec.name.startswith("krea") else "Apache-2.0"
     prompts = (
-        FolderManifest("text_encoder", _WAN_DIFFUSERS, TEXT_ENCODER_FILES, {"d_model": spec.shape.text_dim}),
-        FolderManifest("tokenizer", _WAN_DIFFUSERS, TOKENIZER_FILES),
+        FolderManifest("text_encoder", _WAN_DIFFUSERS, TEXT_ENCODER_FILES, UMT5, {"d_model": spec.shape.text_dim}),
+        FolderManifest("tokenizer", _WAN_DIFFUSERS, TOKENIZER_FILES, TOKENIZER),
     )
     return Manifest(spec.name, tuple(parts), licence, folders=prompts)
 
