@@ -12,6 +12,7 @@ from worldroom.models.checkpoints.check import check, find
 from worldroom.models.checkpoints.load import load_component, shapes
 from worldroom.models.checkpoints.manifest import (
     TEXT_ENCODER_FILES,
+    TOKENIZER,
     TOKENIZER_FILES,
     CheckpointLayout,
     ComponentManifest,
@@ -133,7 +134,7 @@ FOLDERS = Manifest(
     "Apache-2.0",
     folders=(
         FolderManifest("text_encoder", "acme/net", TEXT_ENCODER_FILES, {"d_model": 8}),
-        FolderManifest("tokenizer", "acme/net", TOKENIZER_FILES),
+        FolderManifest("tokenizer", "acme/net", TOKENIZER_FILES, TOKENIZER),
     ),
 )
 
