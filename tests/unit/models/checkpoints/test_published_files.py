@@ -14,6 +14,7 @@ from worldroom.models.checkpoints.manifest import (
     TEXT_ENCODER_FILES,
     TOKENIZER,
     TOKENIZER_FILES,
+    UMT5,
     CheckpointLayout,
     ComponentManifest,
     FolderManifest,
@@ -133,7 +134,7 @@ FOLDERS = Manifest(
     (),
     "Apache-2.0",
     folders=(
-        FolderManifest("text_encoder", "acme/net", TEXT_ENCODER_FILES, {"d_model": 8}),
+        FolderManifest("text_encoder", "acme/net", TEXT_ENCODER_FILES, UMT5, {"d_model": 8}),
         FolderManifest("tokenizer", "acme/net", TOKENIZER_FILES, TOKENIZER),
     ),
 )
