@@ -129,7 +129,7 @@ class Temporal(nn.Module):
 
 
 def modulated(h_BFNW: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
-    """What kernels/norm_modulate computes, without its checks, which cost one row as much again (docs/LOG.md)."""
+    """What kernels/norm_modulate computes, without its checks, which cost one row as much again."""
     return torch.addcmul(shift, F.layer_norm(h_BFNW, h_BFNW.shape[-1:]), 1 + scale)
 
 
