@@ -13,12 +13,14 @@ from ..clock import Clock
 from ..engine.api import EngineClient, Refused, SetBitrate
 from ..sessions.audience import GOING_AWAY
 from ..sessions.messages import Problem
+from ..sessions.rate import Rate
 from ..sessions.rooms.rights import Rights
 from ..sessions.rooms.rooms import Rooms
 from .access.rates import whose
-from .media.connection import CLOSE_TIMEOUT, BadOffer
+from .media.connection import CLOSE_TIMEOUT
 from .media.fanout import BitrateRange, Fanout
 from .media.ice import HostPolicy, UdpPorts
+from .media.offer import BadOffer
 from .viewer import LINGER, Viewer
 from .wire import AnswerBody, OfferBody
 
@@ -100,28 +102,39 @@ class Edge:
         self._past = EdgeTotals()
         self._closing: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
+        self._gate = asyncio.Semaphore(1)
+        """One offer is worked on at a time, so that a storm of them leaves time for frames in between."""
+        self._telling = Rate(per_s=1 / 60, burst=3)
+        self._untold = 0
 
     async def take_offer(self, room: str, offer: OfferBody, newcomer: Newcomer) -> AnswerBody | Refused:
         """Seat a viewer; raises `BadOffer`, `PortsExhausted` or `TooManyViewers`, and then nothing is left behind."""
         self._check_places(newcomer.address)
+        if (full := self._rooms.refuses(room, offer.token, newcomer.rights)) is not None:
+            return full
         fanout = self._streams.get(room)
         if fanout is None:
             fanout = self._streams[room] = Fanout(self._clock, self._spec.bitrate, self._set_bitrate)
-        viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, self._spec.ice_servers, self._gone)
+        async with self._gate:
+            viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, self._spec.ice_servers, self._gone)
         self._viewers[viewer] = whose(newcomer.address)
         try:
-            await viewer.connection.take_offer(offer.sdp)
+            async with self._gate:
+                await viewer.connection.take_offer(offer.sdp)
             seat = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, newcomer.rights)
             if isinstance(seat, Refused):
                 viewer.leave("refused")
                 return seat
             viewer.seated(seat)
-            return AnswerBody(await viewer.connection.answer(), seat.token, seat.participant)
+            async with self._gate:
+                answer = await viewer.connection.answer()
+            viewer.answered = True
+            return AnswerBody(answer, seat.token, seat.participant)
         except asyncio.CancelledError:
             viewer.leave("went away before the answer")
             raise
         except Exception as error:
-            log.info("an offer failed: %s", type(error).__name__)
+            self._failed(error)
             viewer.leave("offer failed")
             raise
 
@@ -166,6 +179,14 @@ class Edge:
 
     def _set_bitrate(self, session: str, kbps: int) -> None:
         self._door.post(SetBitrate(session=session, kbps=kbps))
+
+    def _failed(self, error: Exception) -> None:
+        """Said now and then: whoever makes offers fail can do so often."""
+        if self._telling.allows(self._clock.now()):
+            log.info("an offer failed: %s (%d more since the last such line)", type(error).__name__, self._untold)
+            self._untold = 0
+        else:
+            self._untold += 1
 
     def _check_places(self, address: str) -> None:
         """Raises `TooManyViewers`."""

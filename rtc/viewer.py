@@ -21,6 +21,7 @@ from .media.bitrate import ViewerEstimate
 from .media.connection import ViewerConnection
 from .media.fanout import Fanout
 from .media.ice import HostPolicy
+from .media.sctp import MESSAGE_BYTES_MAX, MESSAGE_SECONDS_MAX
 from .wire import Channel, WireError, channel_of, decode_client, encode
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ RECEIPTS_AT_ONCE = 6
 CONNECT_TIMEOUT = 10.0
 SILENCE_TIMEOUT = 4.5
 LINGER = 0.3
+TOO_MUCH = f"a message may have {MESSAGE_BYTES_MAX} bytes and take {MESSAGE_SECONDS_MAX:.0f} s"
 
 
 @dataclass(slots=True)
@@ -57,7 +59,8 @@ class Viewer:
     ) -> None:
         self.fanout = fanout
         self.counts = ViewerCounts()
-        self.connection = ViewerConnection(clock, self, policy, viewer_is_local, ice_servers)
+        self.answered = False
+        self.connection = ViewerConnection(clock, self, policy, viewer_is_local, ice_servers, self._too_much)
         self.connection.on("datachannel", self._opened)
         self.connection.on("connectionstatechange", self._connection_changed)
         self._clock = clock
@@ -192,11 +195,18 @@ class Viewer:
         if heard != self._heard_count:
             self._heard_count, self._heard_at = heard, now
         self._send_receipts()
+        self.connection.partial.watch(now)
         if not self.connected:
             if now > self._deadline:
                 self.leave("never connected")
         elif now - self._heard_at > SILENCE_TIMEOUT:
             self.leave("fell silent")
+
+    def _too_much(self) -> None:
+        """A message is larger than the answer said, or does not come to its end."""
+        self.counts.malformed += 1
+        self.send(Problem(code="message_too_large", detail=TOO_MUCH))
+        self.leave("sent a message without end")
 
     def _connection_changed(self) -> None:
         if self.connection.connectionState in ("failed", "closed"):
@@ -209,8 +219,8 @@ class Viewer:
         if self._left:
             return
         self._left = True
-        # Without a seat it was never in: the rooms say who waits in line, the edge whose offer failed.
-        log.log(logging.DEBUG if self._seat is None else logging.INFO, "viewer left: %s", why)
+        # Without an answer it was never in: the rooms say who waits in line, the edge whose offer failed.
+        log.log(logging.INFO if self.answered else logging.DEBUG, "viewer left: %s", why)
         self.fanout.watchers.discard(self)
         if self._seat is not None:
             self._seat.leave()

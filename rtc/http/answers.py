@@ -1,6 +1,7 @@
 """What the API answers: JSON bodies, typed errors, and the status of every fault that an offer can meet."""
 
 import asyncio
+import errno
 import math
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ JSON = "application/json"
 CONFLICTS = (RefusalReason.CONFLICT,)
 BAD_REQUESTS = (RefusalReason.UNKNOWN_CARD, RefusalReason.ROOM_NAME, RefusalReason.RECIPE)
 BUSY_RETRY_S = 2.0
+FULL_RETRY_S = 5.0
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class ApiFault(Exception):
@@ -64,6 +67,10 @@ def offer_faults() -> Iterator[None]:
         raise ApiFault(503, "no_udp_port", str(error), BUSY_RETRY_S) from None
     except TooManyViewers as error:
         raise ApiFault(503, error.code, str(error), BUSY_RETRY_S) from None
+    except OSError as error:
+        if error.errno not in EXHAUSTED:
+            raise
+        raise ApiFault(503, "exhausted", "the server has no more sockets: come back in a while", FULL_RETRY_S) from None
     except ClientDisconnect:
         raise ApiFault(400, "cut_off", "the client went away before the answer") from None
 

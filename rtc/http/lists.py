@@ -1,5 +1,7 @@
 """What can be looked up: health, metrics, cards, capacity, sessions, the last steps, and rooms one may see."""
 
+import asyncio
+
 from fastapi import FastAPI, Request, Response
 
 from ...engine.api import EngineClient
@@ -10,8 +12,13 @@ from .answers import BUSY_RETRY_S, ApiFault, access_of, json_answer
 from .metrics import CONTENT_TYPE, exposition
 from .trace import chrome_trace
 
+STEPS_MAX = 2000
+"""Of a trace: about half a megabyte."""
+
 
 def add_lists(app: FastAPI, edge: Edge, rooms: Rooms, door: EngineClient, rates: Rates) -> None:
+    tracing = asyncio.Lock()
+
     @app.get("/healthz")
     async def health() -> Response:
         return json_answer({"ok": True})
@@ -40,8 +47,11 @@ def add_lists(app: FastAPI, edge: Edge, rooms: Rooms, door: EngineClient, rates:
 
     @app.get("/v1/trace")
     async def trace() -> Response:
-        """Opens in ui.perfetto.dev or chrome://tracing."""
-        return json_answer(chrome_trace(door.steps()))
+        """Opens in ui.perfetto.dev or chrome://tracing. Made beside the loop, which has frames to send."""
+        if tracing.locked():
+            raise ApiFault(503, "busy", "somebody else is reading the trace", BUSY_RETRY_S)
+        async with tracing:
+            return await asyncio.to_thread(lambda: json_answer(chrome_trace(door.steps()[-STEPS_MAX:])))
 
     @app.get("/v1/rooms")
     async def listed(request: Request) -> Response:

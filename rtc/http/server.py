@@ -5,6 +5,7 @@ waits for ever for a request that does not end; here a connection has `HEAD_S` f
 """
 
 import asyncio
+import logging
 import signal
 import socket
 import threading
@@ -13,11 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import h11
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ...clock import Clock, SystemClock
+from ...sessions.rate import Rate
+
+log = logging.getLogger(__name__)
 
 GRACE_S = 1
 HEAD_S = 10.0
@@ -70,10 +77,27 @@ class BoundedHttp(H11Protocol):
             self.transport.close()
 
 
+class AcceptFaults:
+    """The loop reports each connection that it cannot accept with a traceback; at the limit of open files that is a
+    hundred a second. Here it is a line a minute."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._telling = Rate(per_s=1 / 60, burst=1)
+
+    def heard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if "accept" not in str(context.get("message")) or not isinstance(error, OSError):
+            loop.default_exception_handler(context)
+        elif self._telling.allows(self._clock.now()):
+            log.error("connections cannot be accepted: %s; raise the limit of open files (ulimit -n)", error.strerror)
+
+
 class EdgeServer(uvicorn.Server):
     """Serves one application; open requests get a second to finish."""
 
-    def __init__(self, app: FastAPI, tls: Tls | None = None) -> None:
+    def __init__(self, app: FastAPI, tls: Tls | None = None, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
         config = uvicorn.Config(
             app,
             http=BoundedHttp,
@@ -92,6 +116,7 @@ class EdgeServer(uvicorn.Server):
 
     async def until_signal(self, listener: socket.socket) -> None:
         """Serve on the listener until a signal comes or `should_exit` is set."""
+        asyncio.get_running_loop().set_exception_handler(AcceptFaults(self._clock).heard)
         await self.serve(sockets=[listener])
 
     @contextmanager

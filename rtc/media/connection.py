@@ -1,38 +1,32 @@
 """One WebRTC connection to a viewer: an RTCPeerConnection that answers an offer with one H.264 stream.
 
-Knows SDP and aiortc; knows no room, no messages. A bad offer raises `BadOffer` and leaves nothing behind.
+Knows aiortc (`offer.py` reads the text); knows no room, no messages. A bad offer raises `BadOffer` and leaves nothing
+behind.
 """
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from aiortc import RTCConfiguration, RTCIceServer, RTCPeerConnection, RTCRtpTransceiver, RTCSessionDescription
-from aiortc.exceptions import InternalError, InvalidStateError, OperationError
+from aiortc.exceptions import InternalError, OperationError
 from aiortc.mediastreams import MediaStreamTrack
 from aiortc.rtcdtlstransport import RTCDtlsTransport
-from aiortc.rtcrtpparameters import RTCRtpCodecParameters
-from aiortc.sdp import SessionDescription
 
 from ...clock import Clock
 from .ice import HostPolicy, confine
+from .offer import BadOffer, Offer, h264_only, read_offer
+from .sctp import PartialMessages
 from .sender import FanoutSender, SenderFeedback, offer_playout_delay
 
 log = logging.getLogger(__name__)
 
-PROFILES = ("42e01f", "42001f")
 CLOSE_TIMEOUT = 2.0
 
 
-class BadOffer(ValueError):
-    """An offer that cannot be answered; `code` is stable, `detail` is for a person."""
-
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(detail)
-        self.code, self.detail = code, detail
-
-
 class ViewerConnection(RTCPeerConnection):
-    """See the module docstring. `sender` exists once an offer has been taken."""
+    """See the module docstring. `sender` exists once an offer has been taken; `too_much` hears of a peer whose messages
+    are larger or slower than may be."""
 
     sender: FanoutSender
 
@@ -43,6 +37,7 @@ class ViewerConnection(RTCPeerConnection):
         policy: HostPolicy,
         viewer_is_local: bool,
         ice_servers: tuple[str, ...] = (),
+        too_much: Callable[[], None] = lambda: None,
     ) -> None:
         offer_playout_delay()
         super().__init__(RTCConfiguration(iceServers=[RTCIceServer(urls=url) for url in ice_servers]))
@@ -50,31 +45,24 @@ class ViewerConnection(RTCPeerConnection):
         self._feedback = feedback
         self._policy = policy
         self._viewer_is_local = viewer_is_local
+        self.partial = PartialMessages(clock, too_much)
+        self._offer = Offer("", {})
         self._video = self.addTransceiver("video", direction="sendonly")
 
     async def take_offer(self, sdp: str) -> None:
-        """Read an offer; raises `BadOffer`. aiortc's parser signals nonsense by many exceptions, all the peer's."""
-        text = without_unreachable(sdp)
+        """Read an offer; raises `BadOffer`. aiortc signals nonsense by many exceptions, all the peer's fault."""
+        self._offer = read_offer(sdp)
         try:
-            check_outline(SessionDescription.parse(text))
-            await self.setRemoteDescription(RTCSessionDescription(sdp=text, type="offer"))
+            await self.setRemoteDescription(RTCSessionDescription(sdp=self._offer.read, type="offer"))
             self._answerable()
             await self.createAnswer()
-        except BadOffer:
+        except (BadOffer, OSError):
             raise
         except OperationError:
             raise BadOffer("no_h264", "the offer has no H.264 constrained baseline in packetization mode 1") from None
         except InternalError as error:
             raise BadOffer("bad_sdp", str(error)) from None
-        except (
-            ValueError,
-            KeyError,
-            IndexError,
-            AttributeError,
-            TypeError,
-            AssertionError,
-            InvalidStateError,
-        ) as error:
+        except Exception as error:
             raise BadOffer("bad_sdp", f"the offer is no valid SDP ({type(error).__name__})") from None
 
     def _answerable(self) -> None:
@@ -91,7 +79,7 @@ class ViewerConnection(RTCPeerConnection):
     async def answer(self) -> str:
         """Gather and answer; raises `PortsExhausted`."""
         await self.setLocalDescription(await self.createAnswer())
-        return self.localDescription.sdp
+        return self._offer.whole_answer(self.localDescription.sdp)
 
     async def end(self) -> None:
         """Close, for good and within two seconds; a connection that cannot be closed is left to the collector."""
@@ -122,41 +110,12 @@ class ViewerConnection(RTCPeerConnection):
             transceiver.receiver._set_rtcp_ssrc(self.sender._ssrc)
         return transceiver
 
+    def _RTCPeerConnection__createSctpTransport(self) -> None:
+        super()._RTCPeerConnection__createSctpTransport()  # type: ignore[misc]
+        assert self.sctp is not None
+        self.partial.bound(self.sctp)
+
     def _RTCPeerConnection__createDtlsTransport(self) -> RTCDtlsTransport:
         transport: RTCDtlsTransport = super()._RTCPeerConnection__createDtlsTransport()  # type: ignore[misc]
         confine(transport.transport.iceGatherer._connection, self._policy, self._viewer_is_local)
         return transport
-
-
-def check_outline(offer: SessionDescription) -> None:
-    """What aiortc takes for granted and breaks half-way without; raises `BadOffer`."""
-    mids = [media.rtp.muxId for media in offer.media]
-    kinds = [media.kind for media in offer.media]
-    if not offer.media or len(offer.media) > 8:
-        raise BadOffer("bad_sdp", f"the offer has {len(offer.media)} media sections, 1 to 8 are read")
-    if "" in mids or len(set(mids)) < len(mids):
-        raise BadOffer("bad_sdp", "the offer's media sections have no distinct mids")
-    if kinds.count("application") > 1 or any(kind not in ("audio", "video", "application") for kind in kinds):
-        raise BadOffer("bad_sdp", "the offer has a media section that no viewer needs")
-    bundled = [mid for group in offer.group if group.semantic == "BUNDLE" for mid in group.items]
-    if sorted(map(str, bundled)) != sorted(mids):
-        raise BadOffer("bad_sdp", "the offer's BUNDLE group does not name all of its media sections")
-    if not all(media.dtls is not None and media.dtls.fingerprints for media in offer.media):
-        raise BadOffer("bad_sdp", "the offer has a media section without a DTLS fingerprint")
-
-
-def h264_only(codecs: list[RTCRtpCodecParameters]) -> list[RTCRtpCodecParameters]:
-    """The one H.264 entry we send (constrained baseline first) and its retransmission entry; raises `BadOffer`."""
-    for profile in PROFILES:
-        for codec in codecs:
-            if codec.name == "H264" and str(codec.parameters.get("profile-level-id", "")).lower() == profile:
-                return [codec, *(c for c in codecs if c.parameters.get("apt") == codec.payloadType)]
-    raise BadOffer("no_h264", "the offer has no H.264 constrained baseline in packetization mode 1")
-
-
-def without_unreachable(sdp: str) -> str:
-    """Drop mDNS candidates (resolving one can take a second) and the end mark, so that the peer's checks can come in
-    from wherever they come."""
-    lines = (line for line in sdp.splitlines() if line.strip() != "a=end-of-candidates")
-    kept = (line for line in lines if not (line.startswith("a=candidate:") and ".local " in line))
-    return "\r\n".join(kept) + "\r\n"

@@ -128,6 +128,11 @@ class Room:
             self._left,
         )
 
+    def has_seat(self, token: str | None, rights: Rights) -> bool:
+        """Whether `seat` would find one."""
+        free = len(self.seats) < self.spec.seats or self.seats.longest_absent(but=self.wheel.holder) is not None
+        return free or self._own_seat(token, rights) is not None
+
     def connected_seat(self, token: str) -> Seat | None:
         """The seat of that token, if its participant is connected."""
         seat = self.seats.of_token(token)

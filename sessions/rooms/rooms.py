@@ -110,6 +110,15 @@ class Rooms:
         entry = self._entries.get(room)
         return await self._uploads.begin(None if entry is None else entry.room, token, media, body)
 
+    def refuses(self, room: str, token: str | None, rights: Rights) -> Refused | None:
+        """What can be said at once to who asks for a seat, before anything is done for them."""
+        entry = self._entries.get(room)
+        refused = self._refused_at_once(room)
+        if refused is None and entry is not None and entry.room is not None and not entry.room.has_seat(token, rights):
+            refused = _full(entry.room)
+        self._counters.joins_refused += refused is not None
+        return refused
+
     def rights(self, room: str, token: str) -> Rights | None:
         """Of who has a seat in that room under that token, connected or not."""
         entry = self._entries.get(room)
@@ -180,8 +189,7 @@ class Rooms:
             return _refusal(RefusalReason.NOT_READY, "the world ended as it began", retry_after_s=1.0)
         seated = room.seat(sink, token, want_role, wish, rights)
         if seated is None:
-            detail = f"all {room.spec.seats} places of this room are taken"
-            return _refusal(RefusalReason.ROOM_FULL, detail, retry_after_s=5.0)
+            return _full(room)
         return seated
 
     def _refused_at_once(self, name: str) -> Refused | None:
@@ -287,6 +295,11 @@ class Rooms:
 
 def _refusal(reason: RefusalReason, detail: str, retry_after_s: float) -> Refused:
     return Refused(session="", reason=reason, detail=detail, queue_place=0, retry_after_s=retry_after_s)
+
+
+def _full(room: Room) -> Refused:
+    detail = f"all {room.spec.seats} places of this room are taken"
+    return _refusal(RefusalReason.ROOM_FULL, detail, retry_after_s=5.0)
 
 
 def _view(room: Room) -> RoomView:
