@@ -73,7 +73,7 @@ def serve(
         tls=access.tls(),
         options=options_of(option),
     )
-    listener = _listen(host, port)
+    listener = listen(host, port)
     try:
         asyncio.run(run_server(spec, listener))
     except UserFault as fault:
@@ -84,7 +84,7 @@ def serve(
         listener.close()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Bind before anything slow starts, so that a taken port is said at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named because asyncio sends small answers at once (TCP_NODELAY) on sockets that say TCP.

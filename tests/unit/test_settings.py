@@ -22,7 +22,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[ServeSpec]:
         specs.append(spec)
 
     monkeypatch.setattr("worldroom.cli.assemble.run_server", run_server)
-    monkeypatch.setattr(command, "_listen", lambda host, port: socket.socket())
+    monkeypatch.setattr(command, "listen", lambda host, port: socket.socket())
     return specs
 
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from fastapi import FastAPI
-from worldroom.cli.serve import _listen
+from worldroom.cli.serve import listen
 from worldroom.clock import SystemClock
 from worldroom.engine import api
 from worldroom.rtc.http import lists, server
@@ -223,7 +223,7 @@ def test_case_111_what_cannot_be_accepted_is_said_once_a_minute(caplog: pytest.L
 
 
 async def test_case_105_small_answers_leave_at_once() -> None:
-    listener = _listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", 0)
     sockets: list[int] = []
 
     def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
