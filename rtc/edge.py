@@ -6,7 +6,7 @@ Runs on one event loop. Knows no HTTP; `app.py` maps its errors to status codes.
 import asyncio
 import logging
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..clock import Clock
@@ -114,7 +114,7 @@ class Edge:
             return full
         fanout = self._streams.get(room)
         if fanout is None:
-            fanout = self._streams[room] = Fanout(self._clock, self._spec.bitrate, self._set_bitrate)
+            fanout = self._streams[room] = Fanout(self._spec.bitrate, self._set_bitrate)
         async with self._gate:
             viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, self._spec.ice_servers, self._gone)
         self._viewers[viewer] = whose(newcomer.address)
@@ -173,7 +173,7 @@ class Edge:
         sums = self._past
         for viewer in self._viewers:
             sums = _plus(sums, viewer)
-        return replace(sums, keys_requested=sums.keys_requested + sum(f.keys.passed_on for f in self._streams.values()))
+        return sums
 
     # ---- within -----------------------------------------------------------------------------------------------------
 
@@ -208,8 +208,6 @@ class Edge:
         used = {viewer.fanout for viewer in self._viewers}
         for room, fanout in list(self._streams.items()):
             if fanout not in used:
-                fanout.close()
-                self._past = replace(self._past, keys_requested=self._past.keys_requested + fanout.keys.passed_on)
                 del self._streams[room]
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:
@@ -244,7 +242,7 @@ def _plus(sums: EdgeTotals, viewer: Viewer) -> EdgeTotals:
         malformed=sums.malformed + counts.malformed,
         messages_dropped=sums.messages_dropped + counts.messages_dropped,
         receipts_dropped=sums.receipts_dropped + counts.receipts_dropped,
-        keys_requested=sums.keys_requested,
+        keys_requested=sums.keys_requested + counts.keys_requested,
     )
 
 

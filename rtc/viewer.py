@@ -43,6 +43,7 @@ class ViewerCounts:
     malformed: int = 0
     messages_dropped: int = 0
     receipts_dropped: int = 0
+    keys_requested: int = 0
 
 
 class Viewer:
@@ -67,6 +68,7 @@ class Viewer:
         self._gone = gone
         self._seat: Participant | None = None
         self._left = False
+        self._awaits_key = False
         self._channels: dict[Channel, RTCDataChannel] = {}
         self._waiting: deque[str] = deque()
         self._receipts: list[Receipt] = []
@@ -108,6 +110,7 @@ class Viewer:
             return
         rtp = sender.push(self.fanout.payloads(frame), frame.pts, frame.key)
         if rtp is not None:
+            self._awaits_key = self._awaits_key and not frame.key
             self._receipts.append(_receipt(frame, hold_us, rtp, self._clock.now()))
             drives = self._seat is not None and self._seat.role is Role.DRIVER
             if drives or len(self._receipts) >= RECEIPTS_AT_ONCE:
@@ -137,11 +140,12 @@ class Viewer:
     # ---- feedback of the stream -------------------------------------------------------------------------------------
 
     def streaming(self) -> None:
-        self.fanout.watchers.add(self)
-        self.fanout.keys.ask(lambda: self._request_key(True), joined=True)
+        self.fanout.reports.add(self.estimate_now)
+        self._request_key(joined=True)
 
     def picture_lost(self) -> None:
-        self.fanout.keys.ask(lambda: self._request_key(False))
+        if not self._awaits_key:  # losses in a row are one question; the encoder answers all viewers at once
+            self._request_key(joined=False)
 
     def estimate(self, bps: int) -> None:
         self._estimate = bps // 1000
@@ -151,6 +155,8 @@ class Viewer:
 
     def _request_key(self, joined: bool) -> None:
         if self._seat is not None and not self._left:
+            self._awaits_key = True
+            self.counts.keys_requested += 1
             self._seat.request_key(joined)
 
     # ---- channels ---------------------------------------------------------------------------------------------------
@@ -221,7 +227,7 @@ class Viewer:
         self._left = True
         # Without an answer it was never in: the rooms say who waits in line, the edge whose offer failed.
         log.log(logging.INFO if self.answered else logging.DEBUG, "viewer left: %s", why)
-        self.fanout.watchers.discard(self)
+        self.fanout.reports.discard(self.estimate_now)
         if self._seat is not None:
             self._seat.leave()
         self._gone(self)

@@ -28,7 +28,7 @@ ABOUT_EDGE = {
     "malformed": "messages that could not be read",
     "messages_dropped": "control messages that no open channel could take",
     "receipts_dropped": "receipts dropped for a full channel",
-    "keys_requested": "key frames asked of encoders after coalescing",
+    "keys_requested": "key frames asked of encoders, which answer several at once",
 }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine import api
+from worldroom.engine.output.encode import KeyGate
 from worldroom.rtc.access.spec import AccessSpec
 from worldroom.rtc.edge import Edge, EdgeSpec
 from worldroom.rtc.http.app import create_app
@@ -87,7 +88,7 @@ class BarEngine:
         self.frames = 0
         self.keys: list[int] = []
         self._encoder = BarEncoder()
-        self._wants_key = True
+        self._gate = KeyGate()
         self._conditions: api.Conditions | None = None
         self._worlds: dict[str, Callable[[api.Event], None]] = {}
 
@@ -105,7 +106,7 @@ class BarEngine:
             case api.Begin():
                 self._conditions = command.conditions
             case api.RequestKey():
-                self._wants_key = True
+                self._gate.request(command.joined, SystemClock().now())
             case api.Close():
                 self._worlds.pop(command.session, None)
             case _:
@@ -145,8 +146,10 @@ class BarEngine:
         pass
 
     def _frame(self, session: str, conditions: api.Conditions) -> api.Frame:
-        key, self._wants_key = self._wants_key, False
+        now = SystemClock().now()
+        key = self.frames == 0 or self._gate.opens(now)
         if key:
+            self._gate.made(now)
             self.keys.append(self.frames)
         pts = self.frames * 3000
         return api.Frame(
@@ -160,7 +163,7 @@ class BarEngine:
             input_seq=conditions.input_seq,
             prompt_version=conditions.prompt_version,
             controls=conditions.controls,
-            begun=SystemClock().now(),
+            begun=now,
             timings=TIMINGS,
         )
 

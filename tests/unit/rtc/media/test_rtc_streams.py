@@ -1,13 +1,9 @@
-"""Pieces of a room's stream: key requests, bitrate, ports, assembling packets into frames."""
-
-import asyncio
+"""Pieces of a room's stream: bitrate, ports, assembling packets into frames."""
 
 import pytest
 from aiortc.rtp import RtpPacket
 from worldroom.clients.python.assembly import FrameAssembly
-from worldroom.clock import LoopClock
 from worldroom.rtc.media.bitrate import ViewerEstimate, next_target
-from worldroom.rtc.media.fanout import KeyRequests
 from worldroom.rtc.media.ice import HostPolicy, UdpPorts
 
 
@@ -22,32 +18,6 @@ class Stepped:
 
     def wall(self) -> float:
         return self.t
-
-
-async def test_key_requests_are_coalesced_and_the_late_one_is_not_forgotten() -> None:
-    clock, asked = Stepped(), []
-    keys = KeyRequests(clock)
-    keys.ask(lambda: asked.append("first"))
-    keys.ask(lambda: asked.append("too early"))
-    keys.ask(lambda: asked.append("joined"), joined=True)
-    assert asked == ["first", "joined"]
-    clock.t += 0.31
-    keys.ask(lambda: asked.append("later"))
-    assert asked == ["first", "joined", "later"]
-
-
-async def test_a_request_that_came_too_early_is_passed_on_unless_a_key_frame_answers_it() -> None:
-    keys = KeyRequests(LoopClock(asyncio.get_running_loop()))
-    asked: list[int] = []
-    keys.ask(lambda: asked.append(1))
-    keys.ask(lambda: asked.append(2))
-    keys.answered()
-    await asyncio.sleep(0.35)
-    assert asked == [1]
-    keys.ask(lambda: asked.append(3))
-    keys.ask(lambda: asked.append(4))
-    await asyncio.sleep(0.35)
-    assert asked == [1, 3, 4]
 
 
 @pytest.mark.parametrize(
