@@ -134,7 +134,7 @@ class CardRuntime:
             price_us=round(self.chunk_price(self.default_steps) * 1e6),
             bytes_per_session=self.pool.spec.bytes_per_session,
             absorbed_us=self.absorbed_us,
-            opening=self._opening(),
+            first_frames=self._first_frames(),
             recache=self.loaded.card.asks(StepKind.RECACHE),
             about=card.about,
             pointer=card.pointer,
@@ -145,7 +145,7 @@ class CardRuntime:
         """Whether its worlds can be written down, and are not too large for it."""
         return self.loaded.carry is not None and self.pool.spec.bytes_per_session <= bytes_max
 
-    def _opening(self) -> FirstFramesSize | None:
+    def _first_frames(self) -> FirstFramesSize | None:
         frame = self.loaded.card.frame
         return (
             FirstFramesSize(frame.width, frame.height, frame.frames(opens=True))

@@ -27,8 +27,8 @@ class RoomsCounters:
     prompts_refused: int = 0
     resets: int = 0
     feedback: int = 0
-    openings: int = 0
-    openings_refused: int = 0
+    uploads: int = 0
+    uploads_refused: int = 0
     chunks_begun: int = 0
     chunks_done: int = 0
     chunks_late: int = 0

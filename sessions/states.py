@@ -13,7 +13,7 @@ class Cause(StrEnum):
     """Why a session moves."""
 
     OPENED = "opened"
-    RESTORED = "restored"
+    RESTORED = "brought_back"  # journals have called it so from the start
     REFUSED = "refused"
     PAUSE = "pause"
     RESUME = "resume"

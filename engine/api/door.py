@@ -64,13 +64,13 @@ class Begin(Message, frozen=True):
 
 class Supersede(Message, frozen=True):
     """The world was redirected: cancel running work of epochs before `epoch` at its next step boundary.
-    `restart` also forgets the world (carry and committed cache) and goes on with `seed`, and from `opening`."""
+    `restart` also forgets the world (carry and committed cache) and goes on with `seed`, and from `first_frames`."""
 
     session: str
     epoch: int
     restart: bool = False
     seed: int = 0
-    opening: FirstFrames | None = None
+    first_frames: FirstFrames | None = None
 
 
 class Pause(Message, frozen=True):
@@ -111,7 +111,7 @@ class ControlInfo(Message, frozen=True):
 
 class CardInfo(Message, frozen=True):
     """A card as the edge may know it. width and height are what viewers see (already scaled).
-    `opening`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers.
+    `first_frames`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers.
     `absorbed_us`: a chunk is late when it is later than this, because then the playout clock moves.
     `about`: one sentence for people. `pointer`: it takes motion. `prompt_chars`: code points that a prompt may have.
     """
@@ -128,7 +128,7 @@ class CardInfo(Message, frozen=True):
     price_us: int
     bytes_per_session: int
     absorbed_us: int
-    opening: FirstFramesSize | None = None
+    first_frames: FirstFramesSize | None = None
     recache: bool = False
     about: str = ""
     pointer: bool = False

@@ -39,7 +39,7 @@ async def restore(
     for step in resume_state.history:
         match step:
             case api.Supersede() if step.epoch > world.epoch:
-                world.begin_anew(step.epoch, step.seed, step.opening)
+                world.begin_anew(step.epoch, step.seed, step.first_frames)
             case api.Begin() if step.chunk == world.number:
                 now = services.clock.now()  # due now: people look at a still picture
                 await driver.drive(EngineChunk(step.chunk, step.conditions, CancelScope(scope), now, now, now, now))

@@ -146,7 +146,7 @@ class EngineSession:
         self._mailbox.redirect(command.epoch)
         self.pacer.redirect(self._mailbox.epoch)
         if command.restart:
-            self.world.restart(command.epoch, command.seed, command.opening)
+            self.world.restart(command.epoch, command.seed, command.first_frames)
         if self.state not in (SessionState.RUNNING, SessionState.SUSPENDED):
             self.world.begin_restart()
         if self.state is SessionState.WAITING:

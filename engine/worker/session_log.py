@@ -146,6 +146,6 @@ class SessionLog:
 
 def _without_opening(step: Step) -> Step:
     """A world that has been restarted since needs no pictures to be passed through again, and they are large."""
-    if isinstance(step, api.Supersede) and step.opening is not None:
-        return msgspec.structs.replace(step, opening=None)
+    if isinstance(step, api.Supersede) and step.first_frames is not None:
+        return msgspec.structs.replace(step, first_frames=None)
     return step

@@ -75,12 +75,12 @@ class PromptReady(Event, frozen=True, tag="promptencoded"):
 
 
 class EpochStarted(Event, frozen=True, omit_defaults=True):
-    """The world was started anew with `seed`, and from `opening` where pictures were given."""
+    """The world was started anew with `seed`, and from `first_frames` where pictures were given."""
 
     epoch: int
     seed: int
     participant: str
-    opening: FirstFrames | None = None
+    first_frames: FirstFrames | None = msgspec.field(default=None, name="opening")
 
 
 class StateMoved(Event, frozen=True):

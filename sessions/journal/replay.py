@@ -14,7 +14,7 @@ from ...engine import api
 from . import events
 
 ENCODED_KEPT = 16
-"""Embeddings that are taken as still held by the engine; it holds 32 per session."""
+"""Embeddings that are taken as still kept by the engine, which keeps 32 per session."""
 LAST_FRAMES_S = 1.0
 
 
@@ -32,7 +32,7 @@ class EpochScript:
     epoch: int
     seed: int
     chunks: tuple[CommittedChunk, ...]
-    opening: api.FirstFrames | None = None
+    first_frames: api.FirstFrames | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     """The script in a session's events; raises `ReplayError` when it was never opened, or `UnknownContract`."""
     opened: events.SessionOpened | None = None
     seeds: dict[int, int] = {}
-    openings: dict[int, api.FirstFrames | None] = {}
+    first_frames: dict[int, api.FirstFrames | None] = {}
     asked: dict[int, str] = {}
     texts: dict[str, str] = {}
     begun: dict[tuple[int, int], api.Conditions] = {}
@@ -79,7 +79,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
                 seeds[0] = event.seed
             case events.EpochStarted():
                 seeds[event.epoch] = event.seed
-                openings[event.epoch] = event.opening
+                first_frames[event.epoch] = event.first_frames
             case events.PromptAsked():
                 asked[event.number] = event.text
             case events.PromptReady():
@@ -92,9 +92,9 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
             case _:
                 pass
     if opened is None:
-        raise ReplayError("this journal does not hold the opening of a session")
+        raise ReplayError("this journal does not hold how its session was opened")
     epochs = tuple(
-        EpochScript(epoch, seed, tuple(done.get(epoch, ())), openings.get(epoch))
+        EpochScript(epoch, seed, tuple(done.get(epoch, ())), first_frames.get(epoch))
         for epoch, seed in sorted(seeds.items())
     )
     return Script(opened, texts, epochs)
@@ -121,7 +121,7 @@ async def replay(
         inbox.put_nowait,
     )
     if isinstance(answer, api.Refused):
-        raise ReplayError(f"the engine refused a place: {answer.detail}")
+        raise ReplayError(f"the engine refused a session: {answer.detail}")
     try:
         if _made_by(answer) != _made_by(opened):
             raise ReplayError(f"recorded with {_made_by(opened)}; this server has {_made_by(answer)}")
@@ -159,7 +159,7 @@ class _Player:
         chunks = 0
         for epoch in self._script.epochs:
             if epoch.epoch > 0:
-                again = api.Supersede(self._session, epoch.epoch, restart=True, seed=epoch.seed, opening=epoch.opening)
+                again = api.Supersede(self._session, epoch.epoch, True, epoch.seed, epoch.first_frames)
                 self._door.post(again)
             for recorded in epoch.chunks:
                 digest = await self._chunk(recorded)

@@ -1,1 +1,1 @@
-"""Where people meet: rooms, the participants in them and their seats, uploads, and rooms put aside."""
+"""Where people meet: rooms, the participants in them and their seats, uploads, and rooms that are suspended."""

@@ -223,7 +223,7 @@ class Room:
     def _greet(self, seat: Seat, resumed: bool) -> None:
         session, card = self.session, self.session.card
         assert card is not None, "a room is made around an open session"
-        prompt = session.prompts.current
+        prompt, size = session.prompts.current, card.first_frames
         self._audience.send(
             seat.participant,
             Welcome(
@@ -243,7 +243,7 @@ class Room:
                 epoch=session.epoch,
                 chunk=session.next_chunk,
                 resumed=resumed,
-                first_frame=None if card.opening is None else FirstFrameView(card.opening.width, card.opening.height),
+                first_frame=None if size is None else FirstFrameView(size.width, size.height),
                 recache=card.recache,
                 pointer=card.pointer,
                 prompt_chars=card.prompt_chars,

@@ -1,6 +1,6 @@
 """All rooms of a server: joining opens a room with its session, leaving for good closes it.
 
-The first join of a room asks the engine for a place; joins that arrive meanwhile wait for the same answer.
+The first join of a room asks the engine for a session; joins that arrive meanwhile wait for the same answer.
 """
 
 import asyncio
@@ -298,7 +298,7 @@ def _refusal(reason: RefusalReason, detail: str, retry_after_s: float) -> Refuse
 
 
 def _full(room: Room) -> Refused:
-    detail = f"all {room.spec.seats} places of this room are taken"
+    detail = f"all {room.spec.seats} seats of this room are taken"
     return _refusal(RefusalReason.ROOM_FULL, detail, retry_after_s=5.0)
 
 

@@ -1,6 +1,6 @@
 """Uploads on their way: who may send a first frame, how many at once, how long; then the world begins from it.
 
-    token -> driver? card? rate? -> a free place -> body, bounded -> frames (a thread) -> still the driver? -> new epoch
+    token -> driver? card? rate? -> not too many? -> body, bounded -> frames (a thread) -> still driver? -> new epoch
 
 Knows neither HTTP nor sockets: the body is an iterator of bytes.
 """
@@ -35,7 +35,7 @@ class FirstFrameUploads:
         try:
             return await self._begin(room, token, media, body)
         except BadFirstFrames:
-            self._counters.openings_refused += 1
+            self._counters.uploads_refused += 1
             raise
 
     async def _begin(
@@ -43,7 +43,7 @@ class FirstFrameUploads:
     ) -> FirstFrame:
         room, driver = _driver(room, token)
         card = room.session.card
-        if card is None or card.opening is None:
+        if card is None or card.first_frames is None:
             raise BadFirstFrames("no_first_frame", "the worlds of this card begin from words alone")
         if self._under_way >= AT_ONCE or not driver.uploads.allows(self._clock.now()):
             raise BadFirstFrames("busy", "too many uploads: try again in a moment")
@@ -51,15 +51,15 @@ class FirstFrameUploads:
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 data = await _bounded(body, media.bytes_max)
-            opening = await asyncio.to_thread(read, data, media, card, card.opening)
+            frames = await asyncio.to_thread(read, data, media, card, card.first_frames)
         except TimeoutError:
             raise BadFirstFrames("too_slow", f"the file did not arrive within {BODY_SECONDS:.0f} s") from None
         finally:
             self._under_way -= 1
         _driver(room, token)
-        epoch = room.session.start_anew(None, driver.participant, opening)
-        self._counters.openings += 1
-        return FirstFrame(epoch, opening.frames, opening.width, opening.height)
+        epoch = room.session.start_anew(None, driver.participant, frames)
+        self._counters.uploads += 1
+        return FirstFrame(epoch, frames.frames, frames.width, frames.height)
 
 
 def _driver(room: Room | None, token: str) -> tuple[Room, Seat]:

@@ -181,7 +181,7 @@ class Session:
         self.start_anew(message.seed, participant)
         self._inflight.expect(PendingAck(message.id, reply))
 
-    def start_anew(self, seed: int | None, participant: str, opening: api.FirstFrames | None = None) -> int:
+    def start_anew(self, seed: int | None, participant: str, first_frames: api.FirstFrames | None = None) -> int:
         """A new epoch: running work is void, its frames are never shown, the prompt stays. Returns its number.
 
         `seed` None = one that this session has not had.
@@ -191,8 +191,8 @@ class Session:
         self.prompts.settle()
         if self._inbox is not None:
             self._inbox.flush()
-        self._door.post(api.Supersede(self.spec.name, self.epoch, restart=True, seed=seed, opening=opening))
-        self.record(events.EpochStarted(epoch=self.epoch, seed=seed, participant=participant, opening=opening))
+        self._door.post(api.Supersede(self.spec.name, self.epoch, True, seed, first_frames))
+        self.record(events.EpochStarted(self.epoch, seed, participant, first_frames))
         self._counters.resets += 1
         self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
         return self.epoch

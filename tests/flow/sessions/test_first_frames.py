@@ -68,7 +68,7 @@ def test_a_picture_then_a_video_begin_worlds_that_replay_to_the_same_digests() -
 
         encoded = [kind for kind, _ in server.device.ran if kind is StepKind.ENCODE]
         begun = [e for e in server.events(screen) if isinstance(e, events.EpochStarted)]
-        assert [(e.epoch, e.opening is not None and e.opening.frames) for e in begun] == [(1, 1), (2, 9)]
+        assert [(e.epoch, e.first_frames is not None and e.first_frames.frames) for e in begun] == [(1, 1), (2, 9)]
         assert len(encoded) >= 2
         assert {frame.epoch for frame in screen.frames} == {0, 1, 2}
         first = [frame for frame in screen.frames if frame.epoch == 1]
@@ -91,14 +91,14 @@ def test_the_opening_frames_are_the_pictures_own_through_the_codec() -> None:
         loaded = catalog.load(CARD)
         await server.start(loaded)
         card = server.engine.cards()[0]
-        assert card.opening is not None
-        opening = read(gradient(), UploadedMedia.PNG, card, card.opening)
+        assert card.first_frames is not None
+        opening = read(gradient(), UploadedMedia.PNG, card, card.first_frames)
         person = Person(server.engine, "a", "anything")
         assert isinstance(await person.open(CARD), api.Opened)
         await until(lambda: len(person.done) >= 1)
         for epoch, seed in ((1, 5), (2, 6)):
             person.epoch = epoch
-            server.engine.post(api.Supersede("a", epoch, restart=True, seed=seed, opening=opening))
+            server.engine.post(api.Supersede("a", epoch, restart=True, seed=seed, first_frames=opening))
             await until(lambda epoch=epoch: [d for _, d in person.done if d.epoch == epoch])
         openings = [next(d.digest for _, d in person.done if d.epoch == epoch) for epoch in (1, 2)]
         assert openings[0] == openings[1]
@@ -133,7 +133,7 @@ def test_only_the_driver_of_an_open_room_uploads_and_not_too_often() -> None:
         await asyncio.sleep(3)
         assert (await upload(server, driver.token, UploadedMedia.PNG, png)).epoch == 1
         counters = server.rooms.counters()
-        assert (counters.openings, counters.openings_refused) == (1, 7)
+        assert (counters.uploads, counters.uploads_refused) == (1, 7)
         assert [e for e in server.events(screen) if isinstance(e, events.Faulted)] == []
         await server.stop()
 
@@ -178,14 +178,14 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
     async def main() -> None:
         loaded = catalog.load(CARD)
         engine, _ = await started(cards=(loaded,))
-        size = engine.cards()[0].opening
+        size = engine.cards()[0].first_frames
         assert size is not None
         opening = read(gradient(), UploadedMedia.PNG, engine.cards()[0], size)
         whole = Person(engine, "a", "words")
         await whole.open(CARD, seed=3)
         await until(lambda: len(whole.done) >= 1)
         whole.epoch = 1
-        engine.post(api.Supersede("a", 1, restart=True, seed=9, opening=opening))
+        engine.post(api.Supersede("a", 1, restart=True, seed=9, first_frames=opening))
         await until(lambda: sum(d.epoch == 1 for _, d in whole.done) >= 2)
         wanted = [d for _, d in whole.done if d.epoch == 1]
         number = wanted[0].chunk
@@ -201,7 +201,7 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
         assert later.digests()[:2] == [d.digest for d in wanted[:2]]
 
         restarted = Person(engine, "c", "words", key=whole.key, epoch=1)
-        history = (api.Supersede("c", 1, restart=True, seed=9, opening=opening),)
+        history = (api.Supersede("c", 1, restart=True, seed=9, first_frames=opening),)
         past = ResumeState(api.Open("c", CARD, seed=3), history, ("words",), number=0, epoch=1)
         assert isinstance(await engine.restore(past, None, restarted.hear), api.Opened)
         await until(lambda: len(restarted.done) >= 1)
@@ -220,7 +220,7 @@ def test_other_families_begin_from_a_picture_too(card: str) -> None:
         loaded = catalog.load(card)
         engine, _ = await started(lambda batch: 0.001, cards=(loaded,))
         info = engine.cards()[0]
-        assert info.opening is not None and not info.recache
+        assert info.first_frames is not None and not info.recache
         controls = (0.0,) * len(loaded.card.controls)
         person = Person(engine, "a", loaded.card.suggestions[0], lambda chunk: controls)
         assert isinstance(await person.open(card), api.Opened)
@@ -229,8 +229,8 @@ def test_other_families_begin_from_a_picture_too(card: str) -> None:
         pictures = [gradient(), gradient(), picture(UploadedMedia.PNG, np.full((96, 128, 3), 200, np.uint8))]
         for epoch, data in enumerate(pictures, 1):
             person.epoch = epoch
-            opening = read(data, UploadedMedia.PNG, info, info.opening)
-            engine.post(api.Supersede("a", epoch, restart=True, seed=7, opening=opening))
+            opening = read(data, UploadedMedia.PNG, info, info.first_frames)
+            engine.post(api.Supersede("a", epoch, restart=True, seed=7, first_frames=opening))
             await until(lambda epoch=epoch: [d for _, d in person.done if d.epoch == epoch], within=30)
             done = next(d for _, d in person.done if d.epoch == epoch)
             digests.append(done.digest)

@@ -61,14 +61,14 @@ def test_a_restart_that_no_chunk_has_seen_is_the_end_of_the_past() -> None:
 def test_only_the_newest_opening_is_kept() -> None:
     """Worlds that were restarted since are passed through without their pictures, which may be large."""
     session = held()
-    opening = api.FirstFrames(1, 2, 3, b"packed")
-    restarts = [api.Supersede("a", epoch, restart=True, seed=9, opening=opening) for epoch in (1, 2, 3)]
+    frames = api.FirstFrames(1, 2, 3, b"packed")
+    restarts = [api.Supersede("a", epoch, restart=True, seed=9, first_frames=frames) for epoch in (1, 2, 3)]
     session.sent(restarts[0])
     drive(session, 0, epoch=1)
     session.sent(restarts[1])
     session.sent(restarts[2])
     past = session.past().history
-    assert [step.opening for step in past if isinstance(step, api.Supersede)] == [None, None, opening]
+    assert [step.first_frames for step in past if isinstance(step, api.Supersede)] == [None, None, frames]
     assert [step.seed for step in past if isinstance(step, api.Supersede)] == [9, 9, 9]
 
 
