@@ -201,6 +201,7 @@ async def measure_join(base: str, dice: random.Random) -> JoinCell:
 
 async def measure_drive(base: str, seconds: float, seed: int) -> DriveCell:
     report = await run_join(f"{base}/r/drive", seconds=seconds, seed=seed, loopback=True)
+    assert report.motion_to_photon_ms is not None, "who is first in a room drives"
     return DriveCell(
         card=report.card,
         fps=report.fps,

@@ -4,10 +4,12 @@ Knows the wire and aiortc; knows nothing of retries, keys or latency.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 import httpx
@@ -32,7 +34,7 @@ from ...rtc.wire import (
     Role,
     ServerMessage,
     Welcome,
-    decode_server,
+    decode_known,
     encode,
 )
 from .assembly import FrameAssembly
@@ -40,6 +42,8 @@ from .assembly import FrameAssembly
 CONNECT_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 2.0
 LOOPBACK = "127.0.0.1"
+GATEWAY_STATUS = (500, 502, 504)
+"""What a proxy says while the server behind it is away."""
 
 
 class RoomRefused(ConnectionError):
@@ -88,13 +92,14 @@ class RoomPlace:
 
 
 class EdgeLink:
-    """See the module docstring. `lost` is set when the connection is over."""
+    """See the module docstring. `lost` is set when the connection is over; `on_message` gets None for a message that
+    this client does not know."""
 
     def __init__(
         self,
         place: RoomPlace,
         loopback: bool,
-        on_message: Callable[[ServerMessage], None],
+        on_message: Callable[[ServerMessage | None], None],
         on_frame: Callable[[int, bytes, bool], None],
     ) -> None:
         self._place = place
@@ -137,6 +142,8 @@ class EdgeLink:
             raise NoServer(f"no connection to {self._place.base} within {CONNECT_TIMEOUT:.0f} s") from None
         except httpx.HTTPError as error:
             raise NoServer(f"no server at {self._place.base} ({type(error).__name__})") from None
+        except ValueError as error:
+            raise NoServer(f"what answers at {self._place.base} is no room ({type(error).__name__})") from None
 
     def send(self, message: ClientMessage, channel: Channel) -> bool:
         """Whether it left; a channel that is not open takes nothing."""
@@ -176,7 +183,7 @@ class EdgeLink:
 
     def _received(self, data: str | bytes) -> None:
         self.heard_at = time.monotonic()
-        message = decode_server(data)
+        message = decode_known(data)
         if isinstance(message, Welcome) and not self.welcome.done():
             self.welcome.set_result(message)
         self._on_message(message)
@@ -210,7 +217,23 @@ async def post(place: RoomPlace, what: str, body: bytes, headers: dict[str, str]
         reply = await http.post(f"{place.base}/v1/rooms/{place.room}/{what}", content=body, headers=headers)
     if reply.status_code == 200:
         return reply.content
+    if reply.status_code in GATEWAY_STATUS:
+        raise NoServer(f"no server behind {place.base} ({reply.status_code})")
     raise _refusal(reply)
+
+
+def retry_after_s(header: str | None, now: float) -> float | None:
+    """Seconds from a Retry-After header, which holds seconds or a date; never negative, None when there is none."""
+    if header is None:
+        return None
+    try:
+        return max(0.0, float(header)) if math.isfinite(float(header)) else None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - now)
+    except ValueError:
+        return None
 
 
 def _refusal(reply: httpx.Response) -> RoomRefused:
@@ -220,7 +243,7 @@ def _refusal(reply: httpx.Response) -> RoomRefused:
         return RoomRefused(reply.status_code, refusal.code, refusal.detail, refusal.retry_after_s, place, figures)
     except msgspec.MsgspecError:
         pass
-    retry_after = float(reply.headers["Retry-After"]) if "Retry-After" in reply.headers else None
+    retry_after = retry_after_s(reply.headers.get("Retry-After"), time.time())
     try:
         error = msgspec.json.decode(reply.content, type=ApiError)
     except msgspec.MsgspecError:

@@ -30,7 +30,8 @@ class JoinFailed(RuntimeError):
 
 
 class JoinReport(msgspec.Struct, frozen=True):
-    """Times in ms. `motion_to_photon_ms` from receipts, `pixel_motion_to_photon_ms` from the toy's pictures.
+    """Times in ms. `motion_to_photon_ms` from receipts (None for who does not drive), `pixel_motion_to_photon_ms` from
+    the toy's pictures.
 
     `dropped`: frames between the first and the last one seen that never became a picture here.
     """
@@ -43,7 +44,7 @@ class JoinReport(msgspec.Struct, frozen=True):
     fps: float
     first_frame_ms: float
     interval_ms: LatencySpread
-    motion_to_photon_ms: LatencySpread
+    motion_to_photon_ms: LatencySpread | None
     pixel_motion_to_photon_ms: LatencySpread | None
     receipts: int
     dropped: int
@@ -109,7 +110,8 @@ async def _stay(room: RoomClient, seconds: float, out_mp4: Path | None, drive: b
     try:
         await _first_frame(room)
         began, before = time.monotonic(), room.latency.frames
-        if drive and welcome.controls:
+        drives = drive and welcome.role is Role.DRIVER
+        if drives and welcome.controls:
             keys = [control.keys[0] for control in welcome.controls if control.keys]
             await press_at_random(room, seen, keys, seconds, dice)
         else:
@@ -122,6 +124,7 @@ async def _stay(room: RoomClient, seconds: float, out_mp4: Path | None, drive: b
         if recorder is not None:
             recorder.close()
     assert room.latency.first_frame is not None
+    marked = seen.marked * 2 > room.pictures.counts.frames
     return JoinReport(
         card=welcome.card,
         session=welcome.session,
@@ -131,8 +134,8 @@ async def _stay(room: RoomClient, seconds: float, out_mp4: Path | None, drive: b
         fps=round(frames / stayed, 2),
         first_frame_ms=round((room.latency.first_frame - room.started_at) * 1000, 1),
         interval_ms=room.latency.intervals,
-        motion_to_photon_ms=room.latency.photon,
-        pixel_motion_to_photon_ms=seen.pixels.photon if seen.marked * 2 > room.pictures.counts.frames else None,
+        motion_to_photon_ms=room.latency.photon if drives else None,
+        pixel_motion_to_photon_ms=seen.pixels.photon if drives and marked else None,
         receipts=room.pictures.counts.receipts,
         dropped=seen.dropped,
         reconnects=room.counts.reconnects,

@@ -65,6 +65,8 @@ class RoomCounts:
     problems: int = 0
     reconnects: int = 0
     refusals: int = 0
+    unknown: int = 0
+    """Messages of a newer server, which were ignored."""
 
 
 class RoomClient:
@@ -87,6 +89,7 @@ class RoomClient:
         self._answers: dict[int, asyncio.Future[None]] = {}
         self._applied: dict[int, asyncio.Future[int]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._failed: RoomRefused | NoServer | None = None
         self.counts = RoomCounts()
         self.latency = LatencyLog()
         self.pictures = Pictures(decode, self.latency, self._ask_for_key)
@@ -98,15 +101,18 @@ class RoomClient:
     # ---- what a participant does ------------------------------------------------------------------------------------
 
     def press(self, key: str) -> int:
-        """Key down (a KeyboardEvent.code such as ArrowLeft); the sequence to look for in receipts."""
+        """Key down, by a control's name or a KeyboardEvent.code such as ArrowLeft; the sequence that receipts answer.
+
+        Raises ValueError, with the keys there are, for one that presses nothing in this world.
+        """
         at, before = time.monotonic(), self._pad.seq
-        seq = self._changed(self._pad.press(key))
+        seq = self._changed(self._pad.press(self._key(key)))
         if seq > before:
             self.latency.pressed(seq, at)
         return seq
 
     def release(self, key: str) -> int:
-        return self._changed(self._pad.release(key))
+        return self._changed(self._pad.release(self._key(key)))
 
     def tap(self, key: str) -> int:
         """Down and up at once; counts in exactly one chunk."""
@@ -115,7 +121,10 @@ class RoomClient:
         return seq
 
     async def prompt(self, text: str, transition: Transition = Transition.BLEND, seconds: float = 0.5) -> int:
-        """Change the world by words; returns the id for `applied` once the server has accepted it."""
+        """Change the world by words; returns the id for `applied` once the server has accepted it.
+
+        Raises `RoomRefused` when it does not: the detail says the limit of a text that is too long.
+        """
         return await self._steer(lambda id: Prompt(id, text, transition, seconds))
 
     async def reset(self, seed: int | None = None) -> int:
@@ -151,13 +160,18 @@ class RoomClient:
         return await self._steer(lambda id: PassWheel(id, to))
 
     async def applied(self, id: int) -> int:
-        """The chunk at which a steer took effect."""
+        """The chunk at which a steer took effect; raises `RoomRefused` or `NoServer` when it never does."""
         return await self._applied.setdefault(id, asyncio.get_running_loop().create_future())
 
     async def frames(self) -> AsyncIterator[RoomFrame]:
-        """Frames in order with their receipts; one that nobody takes in time is dropped and counted."""
+        """Frames in order with their receipts; one that nobody takes in time is dropped and counted.
+
+        Raises `RoomRefused` or `NoServer` when the room is gone and patience is over.
+        """
         while (frame := await self.pictures.next()) is not None:
             yield frame
+        if self._failed is not None:
+            raise self._failed
 
     # ---- connection -------------------------------------------------------------------------------------------------
 
@@ -189,8 +203,8 @@ class RoomClient:
             except RoomRefused as refused:
                 await link.close()
                 self.counts.refusals += 1
-                pause = refused.retry_after_s
-                if pause is None or time.monotonic() + pause > until:
+                pause, wait = max(wait, refused.retry_after_s or 0.0), min(wait * 2, RETRY_MAX)
+                if refused.retry_after_s is None or time.monotonic() + pause > until:
                     raise
             except NoServer:
                 await link.close()
@@ -212,12 +226,14 @@ class RoomClient:
         try:
             while self.link is not None:
                 await self.link.lost.wait()
+                self._unanswered(NoServer("the connection was lost before there was an answer"))
                 await self.link.close()
                 self.latency.reconnected()
                 self.link = await self._connect(time.monotonic() + self._patience)
                 self.counts.reconnects += 1
                 self._send_input()
-        except (RoomRefused, NoServer):
+        except (RoomRefused, NoServer) as failed:
+            self._failed = failed
             self.pictures.end()
 
     async def _beat(self) -> None:
@@ -236,6 +252,24 @@ class RoomClient:
                     self.link.end()
 
     # ---- messages ---------------------------------------------------------------------------------------------------
+
+    def _key(self, key: str) -> str:
+        """The key that presses a control, by the control's name or by one of its keys."""
+        controls = self.welcome.controls if self.welcome is not None else ()
+        for control in controls:
+            if key == control.name and control.keys:
+                return control.keys[0]
+            if key in control.keys:
+                return key
+        known = ", ".join(f"{control.name} ({' or '.join(control.keys)})" for control in controls)
+        raise ValueError(f"{key!r} presses nothing in this world; its controls are {known or 'none'}")
+
+    def _unanswered(self, error: RoomRefused | NoServer) -> None:
+        """Steers whose answer will never come."""
+        for answer in self._answers.values():
+            _fail(answer, error)
+        for applied in self._applied.values():
+            _fail(applied, error)
 
     def _changed(self, seq: int) -> int:
         self._repeats = REPEATS
@@ -260,7 +294,10 @@ class RoomClient:
             self._answers.pop(id, None)
         return id
 
-    def _received(self, message: ServerMessage) -> None:
+    def _received(self, message: ServerMessage | None) -> None:
+        if message is None:
+            self.counts.unknown += 1
+            return
         if isinstance(message, Receipt | Receipts):
             self.pictures.explain(message.items if isinstance(message, Receipts) else (message,))
         elif isinstance(message, Accepted) and message.id in self._answers:
@@ -271,8 +308,9 @@ class RoomClient:
             self.participants = message
         elif isinstance(message, Problem):
             self.counts.problems += 1
-            if message.id in self._answers and not self._answers[message.id].done():
-                self._answers[message.id].set_exception(RoomRefused(400, message.code, message.detail, None))
+            refused = RoomRefused(400, message.code, message.detail, None)
+            _fail(self._answers.get(message.id or 0), refused)
+            _fail(self._applied.get(message.id or 0), refused)
         if self.on_message is not None:
             self.on_message(message)
 
@@ -280,6 +318,12 @@ class RoomClient:
 def _settle(future: "asyncio.Future[T]", value: T) -> None:
     if not future.done():
         future.set_result(value)
+
+
+def _fail(future: "asyncio.Future[None] | asyncio.Future[int] | None", error: Exception) -> None:
+    if future is not None and not future.done():
+        future.set_exception(error)
+        future.exception()  # whoever does not wait for it need not know
 
 
 @asynccontextmanager

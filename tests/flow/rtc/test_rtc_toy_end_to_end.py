@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from worldroom.clients.python.link import RoomRefused
 from worldroom.clients.python.markers import read
+from worldroom.clients.python.measure import run_join
 from worldroom.clients.python.pictures import RoomFrame
 from worldroom.clients.python.room import join
 from worldroom.models import catalog
@@ -77,3 +79,31 @@ async def test_the_readmes_client_runs_as_it_is_printed(base: str, capsys: pytes
     exec(compile(program, str(README), "exec"), names)
     await names["main"]()
     assert capsys.readouterr().out == "(384, 640, 3) (1.0, 0.0, 1.0, 0.0)\n"
+
+
+async def test_case_67_a_control_is_pressed_by_its_name_and_a_key_of_no_control_is_refused_at_once(base: str) -> None:
+    async with join(f"{base}/r/lobby", loopback=True) as room:
+        with pytest.raises(
+            ValueError, match=r"'Arrow Left!' presses nothing .* controls are left \(Arr"
+        ):
+            room.press("Arrow Left!")
+        seq = room.press("left")
+        async for frame in room.frames():
+            if frame.receipt is not None and frame.receipt.input_seq >= seq:
+                assert frame.receipt.applied[0] == 1.0
+                break
+        assert room.counts.problems == 0
+
+
+async def test_case_46_a_prompt_that_is_too_long_raises_with_the_limit(base: str) -> None:
+    async with join(f"{base}/r/lobby", loopback=True, decode=False) as room:
+        with pytest.raises(RoomRefused, match="this world takes 500 characters, these are 501"):
+            await room.prompt("x" * 501)
+
+
+async def test_case_66_who_does_not_drive_measures_no_motion_to_photon(base: str) -> None:
+    async with join(f"{base}/r/lobby", loopback=True, decode=False):
+        report = await run_join(f"{base}/r/lobby", seconds=0.5, loopback=True)
+    assert report.role is Role.SPECTATOR
+    assert (report.motion_to_photon_ms, report.pixel_motion_to_photon_ms) == (None, None)
+    assert report.frames > 0

@@ -1,5 +1,6 @@
 """Parts of the Python client that need no network."""
 
+import asyncio
 import fractions
 from pathlib import Path
 
@@ -7,10 +8,11 @@ import av
 import numpy as np
 import pytest
 from worldroom.clients.python.latency import LatencyLog, spread
-from worldroom.clients.python.link import RoomPlace
+from worldroom.clients.python.link import NoServer, RoomPlace, RoomRefused, retry_after_s
 from worldroom.clients.python.markers import read, read_luma
 from worldroom.clients.python.pad import Pad
 from worldroom.clients.python.recorder import Recorder
+from worldroom.clients.python.room import join
 from worldroom.models.toy import markers as drawn
 
 
@@ -121,3 +123,61 @@ def test_the_address_of_a_room() -> None:
     for wrong in ("127.0.0.1:8080", "http://host/", "ftp://host/r/a", "http://host/r/"):
         with pytest.raises(ValueError, match="room's address"):
             RoomPlace.of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("3", 3.0),
+        ("-7", 0.0),
+        ("nan", None),
+        ("Thu, 01 Jan 1970 00:01:40 GMT", 90.0),
+        ("Thu, 01 Jan 1970 00:00:01 GMT", 0.0),
+        ("soon", None),
+    ],
+)
+def test_case_82_retry_after_is_seconds_or_a_date_and_never_negative(header: str | None, seconds: float | None) -> None:
+    assert retry_after_s(header, now=10.0) == seconds
+
+
+class Proxy:
+    """Something that answers every offer in the same way, and counts them."""
+
+    def __init__(self, status: str, headers: str, body: str) -> None:
+        self._answer = f"HTTP/1.1 {status}\r\n{headers}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        self.asked = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+        await reader.readexactly(length)
+        self.asked += 1
+        writer.write(self._answer)
+        await writer.drain()
+        writer.close()
+
+
+DATE = "Thu, 01 Jan 2015 00:00:00 GMT"
+REFUSAL = '{"code":"no_slot","detail":"full","reason":"no_slot","queue_place":0,"retry_after_s":-3.0,"figures":null}'
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "error"),
+    [
+        ("503 Busy", f"Retry-After: {DATE}\r\n", "<h1>busy</h1>", RoomRefused),
+        ("503 Busy", "", REFUSAL, RoomRefused),
+        ("200 OK", "Content-Type: text/html\r\n", "<h1>Log in to the hotel</h1>", NoServer),
+        ("502 Bad Gateway", "", "<h1>nginx</h1>", NoServer),
+    ],
+)
+async def test_case_82_answers_that_are_none_of_ours_are_asked_again_with_growing_pauses_and_end_in_a_typed_error(
+    status: str, headers: str, body: str, error: type[Exception]
+) -> None:
+    proxy = Proxy(status, headers, body)
+    async with await asyncio.start_server(proxy.answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(error):
+            async with join(f"http://127.0.0.1:{port}/r/a", loopback=True, patience=2.0):
+                pass
+    assert 2 <= proxy.asked <= 5

@@ -95,7 +95,7 @@ export class Hud {
 function legendRow(part, value) {
   const swatch = make('i');
   swatch.style.background = COLOURS[part];
-  return make('div', {}, [swatch, make('dt', { text: part }), ...(value ? [value] : [])]);
+  return make('div', {}, [make('dt', {}, [swatch, document.createTextNode(part)]), ...(value ? [value] : [])]);
 }
 
 /** @param {number} ms */

@@ -198,7 +198,7 @@ room.on('link', (link) => {
 function arrive(welcome) {
   document.title = `${welcome.title} · Worldroom`;
   document.documentElement.style.setProperty('--ratio', String(welcome.width / welcome.height));
-  say(element('title', HTMLElement), welcome.title);
+  for (const id of ['title', 'title-shown']) say(element(id, HTMLElement), welcome.title);
   steering.clear();
   for (const control of welcome.controls) for (const key of control.keys) steering.add(key);
   caps.show(welcome.controls);
