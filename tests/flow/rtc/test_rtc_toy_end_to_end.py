@@ -83,9 +83,7 @@ async def test_the_readmes_client_runs_as_it_is_printed(base: str, capsys: pytes
 
 async def test_case_67_a_control_is_pressed_by_its_name_and_a_key_of_no_control_is_refused_at_once(base: str) -> None:
     async with join(f"{base}/r/lobby", loopback=True) as room:
-        with pytest.raises(
-            ValueError, match=r"'Arrow Left!' presses nothing .* controls are left \(Arr"
-        ):
+        with pytest.raises(ValueError, match=r"'Arrow Left!' presses nothing .* controls are left \(Arr"):
             room.press("Arrow Left!")
         seq = room.press("left")
         async for frame in room.frames():
