@@ -34,10 +34,10 @@ from ...rtc.wire import (
     Role,
     ServerMessage,
     Welcome,
-    decode_known,
     encode,
 )
 from .assembly import FrameAssembly
+from .lenient import decode_known
 
 CONNECT_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 2.0

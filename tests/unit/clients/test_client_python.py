@@ -8,12 +8,14 @@ import av
 import numpy as np
 import pytest
 from worldroom.clients.python.latency import LatencyLog, spread
+from worldroom.clients.python.lenient import decode_known
 from worldroom.clients.python.link import NoServer, RoomPlace, RoomRefused, retry_after_s
 from worldroom.clients.python.markers import read, read_luma
 from worldroom.clients.python.pad import Pad
 from worldroom.clients.python.recorder import Recorder
 from worldroom.clients.python.room import join
 from worldroom.models.toy import markers as drawn
+from worldroom.rtc.wire import Applied, Participants, Person, Role, WireError
 
 
 def toy_picture() -> np.ndarray:
@@ -181,3 +183,18 @@ async def test_case_82_answers_that_are_none_of_ours_are_asked_again_with_growin
             async with join(f"http://127.0.0.1:{port}/r/a", loopback=True, patience=2.0):
                 pass
     assert 2 <= proxy.asked <= 5
+
+
+def test_case_83_what_a_newer_server_says_is_taken_as_far_as_it_is_known() -> None:
+    assert decode_known('{"type":"weather","of":"tomorrow"}') is None
+    applied = decode_known('{"type":"applied","id":3,"chunk":7,"colour":{"r":1}}')
+    assert applied == Applied(id=3, chunk=7)
+    here = decode_known(
+        '{"type":"participants","driver":"a","you":"driver","spectators":0,"mood":1,'
+        '"people":[{"participant":"a","name":"Ada","hat":"red"}]}'
+    )
+    assert here == Participants("a", Role.DRIVER, 0, (Person("a", "Ada"),))
+    with pytest.raises(WireError):
+        decode_known('{"type":"applied","id":"three","chunk":7}')
+    with pytest.raises(WireError):
+        decode_known("no JSON")

@@ -9,18 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worldroom.rtc.http import docs
 from worldroom.rtc.wire import (
-    Applied,
     Channel,
     Input,
     KeyEdge,
-    Participants,
-    Person,
     Ping,
     Prompt,
-    Role,
     WireError,
     decode_client,
-    decode_known,
     encode,
 )
 from worldroom.sessions.rooms.names import valid_room
@@ -174,18 +169,3 @@ def test_case_54_half_of_a_surrogate_pair_is_answered_with_its_id() -> None:
     with pytest.raises(WireError) as refused:
         decode_client('{"type":"prompt","text":"a \\ud83d","id":7}', Channel.CONTROL)
     assert (refused.value.code, refused.value.id) == ("not_json", 7)
-
-
-def test_case_83_what_a_newer_server_says_is_taken_as_far_as_it_is_known() -> None:
-    assert decode_known('{"type":"weather","of":"tomorrow"}') is None
-    applied = decode_known('{"type":"applied","id":3,"chunk":7,"colour":{"r":1}}')
-    assert applied == Applied(id=3, chunk=7)
-    here = decode_known(
-        '{"type":"participants","driver":"a","you":"driver","spectators":0,"mood":1,'
-        '"people":[{"participant":"a","name":"Ada","hat":"red"}]}'
-    )
-    assert here == Participants("a", Role.DRIVER, 0, (Person("a", "Ada"),))
-    with pytest.raises(WireError):
-        decode_known('{"type":"applied","id":"three","chunk":7}')
-    with pytest.raises(WireError):
-        decode_known("no JSON")
