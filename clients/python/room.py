@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import httpx
 import msgspec
@@ -35,6 +34,7 @@ from ...rtc.wire import (
     Transition,
     Welcome,
 )
+from .answers import Answers
 from .latency import LatencyLog
 from .link import EdgeLink, NoServer, RoomPlace, RoomRefused, post
 from .pad import Pad
@@ -54,8 +54,6 @@ MEDIA = {
     ".mp4": "video/mp4",
     ".webm": "video/webm",
 }
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -85,9 +83,7 @@ class RoomClient:
         self.token: str | None = None
         self._pad = Pad()
         self._repeats = 0
-        self._ids = 0
-        self._answers: dict[int, asyncio.Future[None]] = {}
-        self._applied: dict[int, asyncio.Future[int]] = {}
+        self._answers = Answers()
         self._tasks: list[asyncio.Task[None]] = []
         self._failed: RoomRefused | NoServer | None = None
         self.counts = RoomCounts()
@@ -161,7 +157,7 @@ class RoomClient:
 
     async def applied(self, id: int) -> int:
         """The chunk at which a steer took effect; raises `RoomRefused` or `NoServer` when it never does."""
-        return await self._applied.setdefault(id, asyncio.get_running_loop().create_future())
+        return await self._answers.applied(id)
 
     async def frames(self) -> AsyncIterator[RoomFrame]:
         """Frames in order with their receipts; one that nobody takes in time is dropped and counted.
@@ -185,10 +181,7 @@ class RoomClient:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.link is not None:
             await self.link.close()
-        for answer in self._answers.values():
-            answer.cancel()
-        for applied in self._applied.values():
-            applied.cancel()
+        self._answers.cancel()
         self.pictures.end()
 
     async def _connect(self, until: float) -> EdgeLink:
@@ -226,7 +219,7 @@ class RoomClient:
         try:
             while self.link is not None:
                 await self.link.lost.wait()
-                self._unanswered(NoServer("the connection was lost before there was an answer"))
+                self._answers.lost(NoServer("the connection was lost before there was an answer"))
                 await self.link.close()
                 self.latency.reconnected()
                 self.link = await self._connect(time.monotonic() + self._patience)
@@ -264,13 +257,6 @@ class RoomClient:
         known = ", ".join(f"{control.name} ({' or '.join(control.keys)})" for control in controls)
         raise ValueError(f"{key!r} presses nothing in this world; its controls are {known or 'none'}")
 
-    def _unanswered(self, error: RoomRefused | NoServer) -> None:
-        """Steers whose answer will never come."""
-        for answer in self._answers.values():
-            _fail(answer, error)
-        for applied in self._applied.values():
-            _fail(applied, error)
-
     def _changed(self, seq: int) -> int:
         self._repeats = REPEATS
         self._send_input()
@@ -281,17 +267,10 @@ class RoomClient:
             self.link.send(self._pad.message(time.monotonic() * 1000), Channel.INPUT)
 
     async def _steer(self, message: Callable[[int], ClientMessage]) -> int:
-        self._ids += 1
-        id = self._ids
-        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._answers[id] = answer
-        self._applied.setdefault(id, asyncio.get_running_loop().create_future())
+        id = self._answers.expect()
         if self.link is None or not self.link.send(message(id), Channel.CONTROL):
             raise NoServer("the room is not connected")
-        try:
-            await answer
-        finally:
-            self._answers.pop(id, None)
+        await self._answers.accepted(id)
         return id
 
     def _received(self, message: ServerMessage | None) -> None:
@@ -300,30 +279,15 @@ class RoomClient:
             return
         if isinstance(message, Receipt | Receipts):
             self.pictures.explain(message.items if isinstance(message, Receipts) else (message,))
-        elif isinstance(message, Accepted) and message.id in self._answers:
-            _settle(self._answers[message.id], None)
-        elif isinstance(message, Applied):
-            _settle(self._applied.setdefault(message.id, asyncio.get_running_loop().create_future()), message.chunk)
+        elif isinstance(message, Accepted | Applied):
+            self._answers.heard(message)
         elif isinstance(message, Participants):
             self.participants = message
         elif isinstance(message, Problem):
             self.counts.problems += 1
-            refused = RoomRefused(400, message.code, message.detail, None)
-            _fail(self._answers.get(message.id or 0), refused)
-            _fail(self._applied.get(message.id or 0), refused)
+            self._answers.failed(message.id or 0, RoomRefused(400, message.code, message.detail, None))
         if self.on_message is not None:
             self.on_message(message)
-
-
-def _settle(future: "asyncio.Future[T]", value: T) -> None:
-    if not future.done():
-        future.set_result(value)
-
-
-def _fail(future: "asyncio.Future[None] | asyncio.Future[int] | None", error: Exception) -> None:
-    if future is not None and not future.done():
-        future.set_exception(error)
-        future.exception()  # whoever does not wait for it need not know
 
 
 @asynccontextmanager
