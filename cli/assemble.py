@@ -8,11 +8,10 @@ import logging
 import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from redis.asyncio import Redis
 from rich.console import Console
 
 from ..clock import SystemClock
@@ -27,18 +26,23 @@ from ..rtc.access.spec import AccessSpec
 from ..rtc.edge import EdgeSpec
 from ..rtc.http.app import create_app
 from ..rtc.http.server import EdgeServer, Tls
+from ..sessions.journal.archive import Archive
+from ..sessions.journal.archiver import Archiver, ArchiveSpec
+from ..sessions.journal.history import History
 from ..sessions.journal.journal import Journal
-from ..sessions.journal.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
-from ..sessions.journal.spool import SpoolTaken
-from ..sessions.journal.streams import Streams
+from ..sessions.journal.redis_url import RedisUnreachable
+from ..sessions.journal.ring import Ring, ring_path
+from ..sessions.library import Library
+from ..sessions.recording.recordings import Recordings
+from ..sessions.rooms.recording import RoomRecordings
 from ..sessions.rooms.rooms import Rooms, RoomsSpec
 from ..sessions.rooms.suspend import RoomSuspension
 from ..sessions.rooms.suspend_store import SuspendStore
 from .checkpoints import checkpoint_of
 from .folders import cache_dir
+from .journal_place import FolderLock, FolderTaken, JournalPlace, OpenedStore, serving, shown
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
-JOURNAL_KEEP_S = 7 * 24 * 3600
 ROOM_KEEP_S = 3600
 """So long a room waits for the server to come back."""
 SPARE_AFTER_S = 30.0
@@ -55,8 +59,8 @@ class ServeSpec:
     card: str
     host: str
     port: int
-    redis_url: str | None
-    data_dir: Path
+    journal: JournalPlace
+    retention: ArchiveSpec
     workers: int
     slots: int
     steps: int | None
@@ -69,6 +73,7 @@ class ServeSpec:
     udp_ports: tuple[int, int] | None
     options: Mapping[str, str]
     checkpoint: Path | None = None
+    record_all: bool = False
     access: AccessSpec = field(default_factory=AccessSpec)
     tls: Tls | None = None
 
@@ -78,7 +83,22 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     console = Console(stderr=True)
     options = _options(spec)
-    choice, asleep = _choice(spec, options), _empty(spec.data_dir / "asleep")
+    choice = _choice(spec, options)
+    try:
+        lock = FolderLock(spec.journal.data)
+    except FolderTaken as error:
+        raise UserFault(str(error)) from None
+    try:
+        await _serve(spec, choice, options, listener, console)
+    finally:
+        lock.close()
+
+
+async def _serve(
+    spec: ServeSpec, choice: RuntimeChoice | None, options: bytes, listener: socket.socket, console: Console
+) -> None:
+    """The data folder is this process's alone."""
+    asleep = _empty(spec.journal.data / "asleep")
     engine_spec = EngineSpec(slots=spec.slots)
     prices = cache_dir() / "prices"
     checkpoint = checkpoint_of(spec.card, spec.checkpoint)
@@ -88,16 +108,21 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     clock = SystemClock()
     engine = WorkerPool(tuple(WorkerClient(serving, clock) for _ in range(spec.workers)))
     async with AsyncExitStack() as stack:
-        streams = await stack.enter_async_context(_streams(spec))
+        opened = await stack.enter_async_context(_store(spec))
         stack.push_async_callback(engine.close)
-        journal = _journal(spec, clock, streams)
+        archive = _archive(spec)
+        journal = _journal(spec, clock, opened, archive)
         stack.push_async_callback(journal.close)
-        suspension = RoomSuspension(SuspendStore(streams.redis, ROOM_KEEP_S), engine)
+        suspension = None if opened.redis is None else RoomSuspension(SuspendStore(opened.redis, ROOM_KEEP_S), engine)
         rooms_spec = RoomsSpec(card=spec.card, lease_s=spec.lease_seconds)
-        rooms = Rooms(engine, journal, clock, rooms_spec, suspension=suspension)
+        recordings = Recordings(spec.journal.data / "recordings", clock)
+        stack.push_async_callback(recordings.close)
+        films = RoomRecordings(recordings, spec.record_all)
+        rooms = Rooms(engine, journal, clock, rooms_spec, suspension=suspension, recordings=films)
         stack.push_async_callback(rooms.close)
         edge = EdgeSpec(web_root=WEB_ROOT, loopback_only=spec.loopback, udp_ports=spec.udp_ports)
-        app = create_app(rooms, engine, edge, clock, spec.access)
+        library = Library(History(opened.store, archive), recordings)
+        app = create_app(rooms, engine, edge, clock, spec.access, library, films)
         server = EdgeServer(app, spec.tls)
         warming = asyncio.create_task(_warm_up(engine, server, listener, console, spec))
         await server.until_signal(listener)
@@ -175,41 +200,31 @@ def _precision(name: str) -> Precision:
         raise UserFault(f"no precision '{name}': there are {', '.join(Precision)}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Journaling:
-    """The streams, and the embedded server behind them when there is one."""
-
-    streams: Streams
-    redis: Redis
-    embedded: EmbeddedRedis | None
-
-    def revive(self) -> None:
-        if self.embedded is not None:
-            self.embedded.revive()
-
-
-def _journal(spec: ServeSpec, clock: SystemClock, journaling: _Journaling) -> Journal:
+def _archive(spec: ServeSpec) -> Archive:
     try:
-        return Journal.open(clock, journaling.streams, spec.data_dir / "spool", on_outage=journaling.revive)
-    except SpoolTaken as error:
+        return spec.journal.opened_archive()
+    except OSError as error:
         raise UserFault(str(error)) from None
 
 
+def _journal(spec: ServeSpec, clock: SystemClock, opened: OpenedStore, archive: Archive) -> Journal:
+    data = spec.journal.data
+    try:
+        archiver = Archiver(clock, opened.store, archive, spec.retention)
+        ring = Ring(ring_path(data))
+        return Journal.open(clock, opened.store, data / "spool", None, opened.revive, ring, archiver)
+    except OSError as error:
+        raise UserFault(f"cannot use the data folder {shown(data)}: {error.strerror or error}") from None
+
+
 @asynccontextmanager
-async def _streams(spec: ServeSpec) -> AsyncIterator[_Journaling]:
-    own = EmbeddedRedis(spec.data_dir / "redis")
-    with ExitStack() as stack:
+async def _store(spec: ServeSpec) -> AsyncIterator[OpenedStore]:
+    async with AsyncExitStack() as stack:
         try:
-            if spec.redis_url is None:
-                stack.callback(own.stop)
-                own.start()
-            redis = await connect(spec.redis_url or own.url)
+            opened = await stack.enter_async_context(serving(spec.journal))
         except RedisUnreachable as error:
             raise UserFault(str(error)) from None
         except OSError as error:
-            raise UserFault(f"cannot use the data folder {spec.data_dir}: {error.strerror}") from None
-        streams = Streams(redis, JOURNAL_KEEP_S)
-        try:
-            yield _Journaling(streams, redis, own if spec.redis_url is None else None)
-        finally:
-            await streams.close()
+            where = shown(spec.journal.data)
+            raise UserFault(f"cannot use the data folder {where}: {error.strerror or error}") from None
+        yield opened

@@ -1,6 +1,7 @@
 """`worldroom join`: a headless viewer and driver that measures what it sees."""
 
 import asyncio
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -20,12 +21,22 @@ def join(
     as_json: JsonFlag = False,
 ) -> None:
     """Join a room without a browser, drive at random, and print frame rate and motion-to-photon latency."""
-    from ..clients.python.measure import JoinFailed, run_join
+    from ..clients.python.measure import JoinFailed, JoinReport, run_join
+
+    async def stay() -> JoinReport:
+        staying = asyncio.ensure_future(
+            run_join(url, seconds=seconds, out_mp4=out, drive=drive, seed=seed, loopback=loopback)
+        )
+        for ended in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(ended, staying.cancel)
+        return await staying
 
     try:
-        report = asyncio.run(run_join(url, seconds=seconds, out_mp4=out, drive=drive, seed=seed, loopback=loopback))
+        report = asyncio.run(stay())
     except JoinFailed as error:
         raise fail(str(error)) from None
+    except asyncio.CancelledError:
+        raise typer.Exit(130) from None  # told to stop: the film, if any, is whole
     if as_json:
         print_object(report)
     else:

@@ -1,31 +1,29 @@
 """A journaled session played again, chunk by chunk, and whether every latent came out the same; behind `replay`."""
 
 import secrets
-from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
-from datetime import datetime
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-from rich.table import Table
 
-from ..clients.python.recorder import Recorder
 from ..clock import SystemClock
 from ..engine import api
 from ..engine.spec import EngineSpec
 from ..engine.worker.client import WorkerClient, WorkerFailed
 from ..engine.worker.spec import WorkerSpec
+from ..film import Film
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
 from ..sessions.journal import replay as again
-from ..sessions.journal.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
-from ..sessions.journal.streams import StreamError, Streams
-from .assemble import JOURNAL_KEEP_S
+from ..sessions.journal.archive import ArchiveError
+from ..sessions.journal.entry import JournalVersion
+from ..sessions.journal.history import JournalCut
+from ..sessions.journal.redis_url import RedisUnreachable
+from ..sessions.journal.store import StoreError
 from .checkpoints import checkpoint_of
 from .errors import did_you_mean
+from .journal_place import JournalPlace, reading
 from .output import progress
-
-SHOWN_MOST = 20
 
 
 class DivergedChunk(msgspec.Struct, frozen=True):
@@ -35,20 +33,6 @@ class DivergedChunk(msgspec.Struct, frozen=True):
     chunk: int
     recorded: str
     replayed: str
-
-
-class Journaled(msgspec.Struct, frozen=True):
-    """A session in the journal; `opened`: Unix seconds."""
-
-    session: str
-    room: str
-    card: str
-    opened: float
-    events: int
-
-
-class JournaledSessions(msgspec.Struct, frozen=True):
-    sessions: tuple[Journaled, ...]
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
@@ -65,35 +49,31 @@ class ReplayReport(msgspec.Struct, frozen=True):
     movie: str | None
 
 
-FAULTS = (RedisUnreachable, StreamError, again.ReplayError, api.UnknownContract, WorkerFailed, *catalog.REFUSALS)
+FAULTS = (
+    RedisUnreachable,
+    StoreError,
+    ArchiveError,
+    JournalVersion,
+    JournalCut,
+    again.ReplayError,
+    api.UnknownContract,
+    WorkerFailed,
+    *catalog.REFUSALS,
+)
 """What the person who asked can put right; one line each."""
 
 
-async def sessions(redis: str | None, data: Path) -> JournaledSessions:
-    """What the journal holds, newest first. Raises `FAULTS`."""
-    async with _journal(redis, data) as streams:
-        known = await streams.sessions()
-    return JournaledSessions(
-        tuple(Journaled(e.session, e.opened.room, e.opened.card, round(e.at, 3), e.events) for e in known)
-    )
-
-
 async def play(
-    session: str,
-    redis: str | None,
-    data: Path,
-    out: Path | None,
-    checkpoint: Path | None,
-    given: Mapping[str, str],
+    session: str, place: JournalPlace, out: Path | None, checkpoint: Path | None, given: Mapping[str, str]
 ) -> ReplayReport:
     """Play it with a worker of its own. Raises `FAULTS`."""
-    async with _journal(redis, data) as streams:
-        names = [entry.session for entry in await streams.sessions()]
+    async with reading(place) as history:
+        names = await history.names()
         if session not in names:
             raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
-        script = await again.read(event async for _, _, event in streams.read(session))
+        script = await again.read(history.events(session))
     engine = WorkerClient(_serving(script, checkpoint, given), SystemClock())
-    movie = None if out is None else Recorder(out, catalog.card(script.opened.card).frame.fps)
+    movie = None if out is None else _film(out, catalog.card(script.opened.card).frame.fps)
 
     with progress("chunks") as bar:
         task = bar.add_task("replaying", total=sum(len(epoch.chunks) for epoch in script.epochs))
@@ -105,7 +85,7 @@ async def play(
 
         try:
             await engine.start()
-            result = await again.replay(engine, script, f"replay-{secrets.token_hex(4)}", keep)
+            result = await again.replay(engine, script, f"replay-{secrets.token_hex(4)}", keep, bar.console.print)
         finally:
             await engine.close()
             if movie is not None:
@@ -126,6 +106,13 @@ async def play(
     )
 
 
+def _film(path: Path, fps: int) -> Film:
+    try:
+        return Film(path, fps)
+    except OSError as error:
+        raise again.ReplayError(f"cannot write a film to {path}: {error.strerror}") from None
+
+
 def chunks_until(script: again.Script, frame: api.Frame) -> int:
     """How many chunks of a script are played when that frame is shown: all of earlier epochs, its own with it."""
     return sum(len(epoch.chunks) for epoch in script.epochs if epoch.epoch < frame.epoch) + frame.chunk + 1
@@ -138,35 +125,3 @@ def _serving(script: again.Script, checkpoint: Path | None, given: Mapping[str, 
     choice = RuntimeChoice(sampler, opened.steps, Precision(opened.precision)).in_mode(opened.mode)
     checkpoint = checkpoint_of(opened.card, checkpoint)
     return WorkerSpec((opened.card,), choice, EngineSpec(slots=1), None, checkpoint, options={opened.card: options})
-
-
-@asynccontextmanager
-async def _journal(redis: str | None, data: Path) -> AsyncIterator[Streams]:
-    """The journal of a Redis, of the server that runs on `data`, or of that folder when no server does."""
-    own = EmbeddedRedis(data / "redis")
-    with ExitStack() as stack:
-        try:
-            client = await connect(redis or own.url)
-        except RedisUnreachable:
-            if redis is not None:
-                raise
-            if not (data / "redis").is_dir():
-                raise RedisUnreachable(f"there is no journal in {data}; give --data or --redis") from None
-            stack.callback(own.stop)
-            own.start()
-            client = await connect(own.url)
-        streams = Streams(client, JOURNAL_KEEP_S)
-        try:
-            yield streams
-        finally:
-            await streams.close()
-
-
-def table(listed: JournaledSessions) -> Table:
-    view = Table(title=f"{len(listed.sessions)} journaled sessions, the newest first", title_justify="left")
-    for heading in ("session", "room", "card", "opened", "events"):
-        view.add_column(heading)
-    for entry in listed.sessions[:SHOWN_MOST]:
-        opened = datetime.fromtimestamp(entry.opened).isoformat(" ", "seconds")
-        view.add_row(entry.session, entry.room, entry.card, opened, str(entry.events))
-    return view

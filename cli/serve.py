@@ -9,23 +9,16 @@ import typer
 
 from .access import AccessOptions
 from .errors import fail
-from .folders import data_dir
+from .journal_options import JournalOptions, KeepOptions, RecordWhat
 from .option_groups import takes
 from .options import OptionFlag, options_of
 
 
-@takes(AccessOptions)
+@takes(JournalOptions, KeepOptions, AccessOptions)
 def serve(
     card: Annotated[str, typer.Option(help="The world to serve; `worldroom cards list` shows them.")] = "drive",
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 picks a free one.")] = 8080,
-    redis: Annotated[
-        str | None,
-        typer.Option(
-            envvar="WORLDROOM_REDIS_URL", help="Journal to this Redis, e.g. redis://host:6379/0. Default: embedded."
-        ),
-    ] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder of the embedded journal and its spool.")] = None,
     workers: Annotated[int, typer.Option(min=1, max=16, help="Worker processes, one per device.")] = 1,
     slots: Annotated[int, typer.Option(min=1, max=256, help="Sessions the cache slab has room for.")] = 4,
     steps: Annotated[
@@ -47,6 +40,8 @@ def serve(
     udp_ports: Annotated[str | None, typer.Option(help="UDP port range for WebRTC, e.g. 50000-50100.")] = None,
     option: OptionFlag = None,
     *,
+    journal_options: JournalOptions,
+    keep: KeepOptions,
     access: AccessOptions,
 ) -> None:
     """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
@@ -56,8 +51,9 @@ def serve(
         card=card,
         host=host,
         port=port,
-        redis_url=redis,
-        data_dir=data or data_dir(),
+        journal=journal_options.place(keep.journal),
+        retention=keep.retention(),
+        record_all=keep.record is RecordWhat.ALL,
         workers=workers,
         slots=slots,
         steps=steps,

@@ -25,6 +25,7 @@ from .cost_store import CostStore
 from .device.device import Device, ThreadDevice
 from .device.dispatch import Dispatcher
 from .device.history import StepHistory
+from .device.instructions import instruction_set
 from .device.observers import Finite, Observer
 from .maintenance import Maintenance
 from .output.encode import H264Encoder
@@ -144,7 +145,13 @@ class Engine:
             return api.Refused(session.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
         loaded, choice = served.loaded, served.loaded.choice
         return api.Opened(
-            session.session, served.info(), loaded.weights, session.steps, str(choice.precision), choice.mode
+            session.session,
+            served.info(),
+            loaded.weights,
+            session.steps,
+            str(choice.precision),
+            choice.mode,
+            machine=instruction_set(),
         )
 
     def post(self, command: api.Command) -> None:

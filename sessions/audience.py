@@ -34,6 +34,7 @@ class Audience:
     def __init__(self, on_closed: Callable[["Audience", str], None]) -> None:
         self._on_closed = on_closed
         self._sinks: dict[str, Sink] = {}
+        self._observers: tuple[Callable[[Frame, int], None], ...] = ()
 
     def __len__(self) -> int:
         return len(self._sinks)
@@ -65,6 +66,15 @@ class Audience:
     def show(self, frame: Frame, hold_us: int) -> None:
         for sink in tuple(self._sinks.values()):
             sink.frame(frame, hold_us)
+        for observer in self._observers:
+            observer(frame, hold_us)
+
+    def observe(self, observer: Callable[[Frame, int], None]) -> None:
+        """Someone who gets every frame and is nobody: a recording keeps no world awake."""
+        self._observers = (*self._observers, observer)
+
+    def ignore(self, observer: Callable[[Frame, int], None]) -> None:
+        self._observers = tuple(each for each in self._observers if each != observer)
 
     def close(self, reason: str) -> None:
         """The world has ended: every connection is told and let go."""

@@ -1,8 +1,10 @@
 """What the sessions layer counts, for /metrics. Totals since the server started unless said otherwise."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-GAUGES = frozenset({"rooms", "participants", "journal_buffered", "journal_spool_bytes", "journal_away"})
+GAUGES = frozenset(
+    {"rooms", "participants", "journal_buffered", "journal_spool_bytes", "journal_away", "journal_hot_bytes"}
+)
 """Fields that are of now; all others only grow."""
 
 
@@ -47,3 +49,55 @@ class RoomsCounters:
     journal_buffered: int = 0
     journal_spool_bytes: int = 0
     journal_away: int = 0
+    journal_recovered: int = 0
+    journal_archived: int = 0
+    journal_cut: int = 0
+    journal_archive_errors: int = 0
+    journal_hot_bytes: int = 0
+
+
+@dataclass(slots=True)
+class JournalCounters:
+    """Entries. `written`: new in the store, drained ones too. `repeated`: sent again, it had them. `dropped`: lost.
+
+    `recovered`: found in the ring of a process that was killed. `archived`, `cut`: see `Archiver`. `hot_bytes`: stored
+    and not archived yet.
+    """
+
+    recorded: int = 0
+    written: int = 0
+    repeated: int = 0
+    spooled: int = 0
+    dropped: int = 0
+    buffered: int = 0
+    spool_bytes: int = 0
+    outages: int = 0
+    disk_errors: int = 0
+    recovered: int = 0
+    archived: int = 0
+    cut: int = 0
+    archive_errors: int = 0
+    hot_bytes: int = 0
+    away: bool = False
+
+
+def with_journal(counters: RoomsCounters, journal: JournalCounters) -> RoomsCounters:
+    """A copy that holds the journal's as well."""
+    return replace(
+        counters,
+        journal_recorded=journal.recorded,
+        journal_written=journal.written,
+        journal_repeated=journal.repeated,
+        journal_spooled=journal.spooled,
+        journal_dropped=journal.dropped,
+        journal_outages=journal.outages,
+        journal_disk_errors=journal.disk_errors,
+        journal_buffered=journal.buffered,
+        journal_spool_bytes=journal.spool_bytes,
+        journal_away=int(journal.away),
+        journal_recovered=journal.recovered,
+        journal_archived=journal.archived,
+        journal_cut=journal.cut,
+        journal_archive_errors=journal.archive_errors,
+        journal_hot_bytes=journal.hot_bytes,
+    )

@@ -14,6 +14,14 @@ class FirstFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     height: int
 
 
+class RecordingView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The answer to POST and DELETE /v1/rooms/{room}/recording: which film of which session, and whether it goes on."""
+
+    session: str
+    recording: str
+    running: bool
+
+
 class RoomView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One room as GET /v1/rooms shows it."""
 

@@ -8,12 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx
+from worldroom.cli.journal_place import JournalPlace, reading
 from worldroom.clients.bench.server import command, free_port
 from worldroom.clients.python.room import RoomClient, join
 from worldroom.rtc.wire import ServerMessage
 from worldroom.sessions.journal import events
-from worldroom.sessions.journal.redis_embedded import EmbeddedRedis, connect
-from worldroom.sessions.journal.streams import Streams
 
 PATIENCE_S = 60
 
@@ -57,13 +56,5 @@ async def driving(base: str) -> AsyncIterator[tuple[RoomClient, list[ServerMessa
 
 
 async def journaled(folder: Path, session: str) -> list[events.JournalEvent]:
-    redis = EmbeddedRedis(folder / "redis")
-    redis.start()
-    try:
-        streams = Streams(await connect(redis.url), keep_s=3600)
-        try:
-            return [event async for _, _, event in streams.read(session)]
-        finally:
-            await streams.close()
-    finally:
-        redis.stop()
+    async with reading(JournalPlace(folder)) as history:
+        return [event async for event in history.events(session)]

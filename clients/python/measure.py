@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 
+from ...film import Film
 from ...rtc.wire import Role
 from .latency import LatencyLog, LatencySpread
 from .link import NoServer, RoomRefused
 from .markers import read
 from .pictures import RoomFrame
-from .recorder import Recorder
 from .room import RoomClient, join
 
 PATIENCE_S = 15.0
@@ -87,25 +87,40 @@ async def run_join(
     seed: int = 0,
     loopback: bool = False,
 ) -> JoinReport:
-    """Join, stay `seconds` from the first frame on, report. Raises `JoinFailed`."""
+    """Join, stay `seconds` from the first frame on, report. Raises `JoinFailed`.
+
+    The film is whole under its name when this ends, however it ends; until then it grows beside it.
+    """
     role = None if drive else Role.SPECTATOR
+    film = None if out_mp4 is None else _film(out_mp4)
     try:
         async with join(url, role=role, loopback=loopback, patience=PATIENCE_S, seed=seed) as room:
-            return await _stay(room, seconds, out_mp4, drive, random.Random(seed))
+            return await _stay(room, seconds, film, out_mp4, drive, random.Random(seed))
     except ValueError as error:
         raise JoinFailed(str(error)) from None
     except (RoomRefused, NoServer) as error:
         raise JoinFailed(f"cannot join: {error}") from None
+    finally:
+        if film is not None:
+            film.close()
 
 
-async def _stay(room: RoomClient, seconds: float, out_mp4: Path | None, drive: bool, dice: random.Random) -> JoinReport:
+def _film(path: Path) -> Film:
+    try:
+        return Film(path)
+    except OSError as error:
+        raise JoinFailed(f"cannot write a film to {path}: {error.strerror}") from None
+
+
+async def _stay(
+    room: RoomClient, seconds: float, film: Film | None, out_mp4: Path | None, drive: bool, dice: random.Random
+) -> JoinReport:
     welcome = room.welcome
     assert welcome is not None
     seen = Observation()
     room.pictures.on_joined = seen.joined
-    recorder = Recorder(out_mp4, welcome.fps) if out_mp4 is not None else None
-    if recorder is not None:
-        room.pictures.tap_frame = recorder.frame
+    if film is not None:
+        film.fps, room.pictures.tap_frame = welcome.fps, film.frame
     reading = asyncio.create_task(_read(room))
     try:
         await _first_frame(room)
@@ -121,8 +136,6 @@ async def _stay(room: RoomClient, seconds: float, out_mp4: Path | None, drive: b
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
         room.pictures.tap_frame = None
-        if recorder is not None:
-            recorder.close()
     assert room.latency.first_frame is not None
     marked = seen.marked * 2 > room.pictures.counts.frames
     return JoinReport(

@@ -54,7 +54,7 @@ class Pictures:
         self._receipts: dict[int, Receipt] = {}
         self._frames: asyncio.Queue[RoomFrame | None] = asyncio.Queue(FRAMES_KEPT)
         self.counts = PictureCounts()
-        self.tap_frame: Callable[[int, bytes, bool], None] | None = None
+        self.tap_frame: Callable[[int, bytes, bool], object] | None = None
         self.on_joined: Callable[[RoomFrame], None] | None = None
 
     def whole_frame(self, rtp: int, data: bytes, key: bool) -> None:

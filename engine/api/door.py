@@ -137,7 +137,8 @@ class CardInfo(Message, frozen=True):
 
 class Opened(Message, frozen=True):
     """Reserved. For replay: `weights` is a digest of the weight files; `steps`, `precision` and `mode` (what else is
-    not as usual: inexact, compiled, ..) are as run. `contract`: the version of the contract between engine and models.
+    not as usual: inexact, compiled, ..) are as run, on `machine` (its instruction set; others may round otherwise).
+    `contract`: the version of the contract between engine and models.
     """
 
     session: str
@@ -147,6 +148,7 @@ class Opened(Message, frozen=True):
     precision: str = ""
     mode: str = ""
     contract: int = CONTRACT_VERSION
+    machine: str = ""
 
 
 class RefusalReason(StrEnum):

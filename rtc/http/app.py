@@ -13,6 +13,8 @@ from fastapi.exceptions import HTTPException
 
 from ...clock import Clock, SystemClock
 from ...engine.api import EngineClient
+from ...sessions.library import Library
+from ...sessions.rooms.recording import RoomRecordings
 from ...sessions.rooms.rooms import Rooms
 from ..access.rates import Rates
 from ..access.spec import AccessSpec
@@ -20,13 +22,20 @@ from ..edge import Edge, EdgeSpec
 from ..wire import ApiError
 from .answers import ApiFault, json_answer
 from .guard import Guard
+from .library import add_library, add_recording
 from .lists import add_lists
 from .offers import add_first_frames, add_offers, add_rooms
 from .pages import add_pages, missing_page, wants_page
 
 
 def create_app(
-    rooms: Rooms, door: EngineClient, spec: EdgeSpec, clock: Clock | None = None, access: AccessSpec | None = None
+    rooms: Rooms,
+    door: EngineClient,
+    spec: EdgeSpec,
+    clock: Clock | None = None,
+    access: AccessSpec | None = None,
+    library: Library | None = None,
+    films: RoomRecordings | None = None,
 ) -> FastAPI:
     """The application of one server; everything it does runs on the loop that serves it."""
     for noisy in ("aiortc", "aioice", "pyee"):
@@ -49,6 +58,10 @@ def create_app(
     add_rooms(app, access, clock)
     add_offers(app, edge, rates, clock)
     add_first_frames(app, rooms)
+    if films is not None:
+        add_recording(app, films)
+    if library is not None:
+        add_library(app, library)
     add_lists(app, edge, rooms, door, rates)
     app.add_middleware(Guard, spec=access, clock=clock, rates=rates, seat_rights=rooms.rights)
     return app

@@ -3,14 +3,13 @@
 Writes PROTOCOL.md and protocol.schema.json; a test asserts that the ones in the repository are current.
 """
 
-import inspect
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, get_args, get_origin, get_type_hints
+from typing import get_args
 
 import msgspec
 
+from ...sessions.schema_text import section
 from .. import wire
 from ..wire import Channel, ClientMessage, ServerMessage
 
@@ -96,59 +95,12 @@ def protocol_markdown() -> str:
     """PROTOCOL.md."""
     sections = [INTRODUCTION]
     sections.append("## Client to server\n")
-    sections += [_section(kind, _client_channels(kind)) for kind in client_types()]
+    sections += [section(kind, f"Channel: {_client_channels(kind)}.") for kind in client_types()]
     sections.append("## Server to client\n")
-    sections += [_section(kind, _server_channel(kind)) for kind in server_types()]
+    sections += [section(kind, f"Channel: {_server_channel(kind)}.") for kind in server_types()]
     sections.append("## HTTP bodies\n")
-    sections += [_section(kind, "") for kind in BODIES]
+    sections += [section(kind) for kind in BODIES]
     return "\n".join(sections)
-
-
-def _section(kind: type[msgspec.Struct], channels: str) -> str:
-    name = kind.__struct_config__.tag or kind.__name__.lower()
-    lines = [f"### `{name}`", ""]
-    if channels:
-        lines += [f"Channel: {channels}.", ""]
-    lines += [inspect.cleandoc(kind.__doc__) if kind.__doc__ else "", "", "| field | type | default |", "|---|---|---|"]
-    hints = get_type_hints(kind, include_extras=True)
-    for field in msgspec.structs.fields(kind):
-        default = "" if field.required else f"`{msgspec.json.encode(field.default).decode()}`"
-        lines.append(f"| `{field.encode_name}` | {_type_text(hints[field.name])} | {default} |")
-    return "\n".join(lines) + "\n"
-
-
-def _type_text(hint: object) -> str:
-    """A type as words that a JSON author understands."""
-    if get_origin(hint) is Annotated:
-        inner, *rest = get_args(hint)
-        return " ".join([_type_text(inner), *(_bounds(meta) for meta in rest if isinstance(meta, msgspec.Meta))])
-    if get_origin(hint) is tuple:
-        items = get_args(hint)
-        if items[-1] is Ellipsis:
-            return f"array of {_type_text(items[0])}"
-        return "[" + ", ".join(_type_text(item) for item in items) + "]"
-    if arguments := get_args(hint):
-        return " or ".join(_type_text(argument) for argument in arguments)
-    if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return " / ".join(f"`{member}`" for member in hint)
-    if hint is type(None):
-        return "null"
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        fields = ", ".join(field.encode_name for field in msgspec.structs.fields(hint))
-        return f"{{{fields}}}"
-    names = {int: "integer", float: "number", str: "string", bool: "boolean"}
-    return names[hint] if isinstance(hint, type) else str(hint)
-
-
-def _bounds(meta: msgspec.Meta) -> str:
-    parts = []
-    if meta.ge is not None or meta.le is not None:
-        parts.append(f"{'' if meta.ge is None else meta.ge}..{'' if meta.le is None else meta.le}")
-    if meta.min_length is not None or meta.max_length is not None:
-        parts.append(f"length {meta.min_length or 0}..{'' if meta.max_length is None else meta.max_length}")
-    if meta.pattern is not None:
-        parts.append(f"`{meta.pattern}`")
-    return f"({', '.join(parts)})"
 
 
 def _client_channels(kind: type[msgspec.Struct]) -> str:

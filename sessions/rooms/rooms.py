@@ -7,12 +7,12 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...clock import Clock
 from ...engine.api import Close, EngineClient, LatencyClass, RefusalReason, Refused
 from ..audience import Audience, Sink
-from ..counters import RoomsCounters
+from ..counters import RoomsCounters, with_journal
 from ..journal.journal import Journal
 from ..messages import Role, WorldState
 from ..session.session import Session
@@ -22,6 +22,7 @@ from .first_frames import UploadedMedia
 from .log import WaitLog, stopped
 from .names import ROOM_NAME_RULE, valid_room
 from .participant import Participant
+from .recording import RoomRecordings
 from .rights import OPEN, Rights
 from .room import CloseReason, Room, RoomRecord, RoomSpec
 from .suspend import RoomSuspension
@@ -64,7 +65,7 @@ class _Entry:
 class Rooms:
     """The way into every room. `entropy(n)` makes n random bytes for names, tokens and seeds.
 
-    `suspension`: takes rooms through a restart of the server; None = they end with it.
+    `suspension`: takes rooms through a restart of the server; None = they end with it. `recordings`: films of them.
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class Rooms:
         spec: RoomsSpec,
         entropy: Callable[[int], bytes] = secrets.token_bytes,
         suspension: RoomSuspension | None = None,
+        recordings: RoomRecordings | None = None,
     ) -> None:
         self._door = door
+        self._recordings = recordings
         self._suspension = suspension
         self._journal = journal
         self._clock = clock
@@ -131,22 +134,9 @@ class Rooms:
 
     def counters(self) -> RoomsCounters:
         """A copy of the totals, the journal's among them."""
-        journal = self._journal.counters()
-        return replace(
-            self._counters,
-            rooms=len(self._entries),
-            participants=sum(len(entry.audience) for entry in self._entries.values()),
-            journal_recorded=journal.recorded,
-            journal_written=journal.written,
-            journal_repeated=journal.repeated,
-            journal_spooled=journal.spooled,
-            journal_dropped=journal.dropped,
-            journal_outages=journal.outages,
-            journal_disk_errors=journal.disk_errors,
-            journal_buffered=journal.buffered,
-            journal_spool_bytes=journal.spool_bytes,
-            journal_away=int(journal.away),
-        )
+        now = with_journal(self._counters, self._journal.counters())
+        now.rooms, now.participants = len(self._entries), sum(len(entry.audience) for entry in self._entries.values())
+        return now
 
     async def close(self) -> None:
         """Suspend every world, or end it; the journal is the caller's to close afterwards."""
@@ -240,6 +230,8 @@ class Rooms:
         if isinstance(opened, Room):
             entry.room = opened
             self._line.gone(name)
+            if self._recordings is not None:
+                self._recordings.opened(opened, entry.audience)
             spec = opened.session.spec
             log.info("room %s opens: card %s, session %s", name, spec.card, spec.name)
         return opened
@@ -285,6 +277,8 @@ class Rooms:
         for entry in [entry for entry in self._entries.values() if entry.audience is audience]:
             if entry.room is not None:
                 entry.room.end()
+                if self._recordings is not None:
+                    self._recordings.ended(entry.room)
             self._forget(entry)
             log.info("room %s closes: %s", entry.name, reason)
 

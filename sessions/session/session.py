@@ -21,6 +21,7 @@ from ..journal.journal import Journal
 from ..rate import Rate
 from ..states import Cause, may, move
 from .ack import PendingAck, Reply
+from .chronicle import Chronicle
 from .inbox import Inbox, keymap, partly
 from .inflight import InflightInputs
 from .prompts import PromptMemory
@@ -47,7 +48,10 @@ class Session:
         self.epoch, self.next_chunk = 0, 0
         self.prompts = PromptMemory()
         self.card: api.CardInfo | None = None
-        self._door, self._journal, self._clock = door, journal, clock
+        self._chronicle = Chronicle(journal, spec.name, lambda: self.epoch)
+        self.record = self._chronicle.record
+        """Journal an event; also for what happens around the session: who came, went or took the wheel."""
+        self._door, self._clock = door, clock
         self._counters, self._audience = counters, audience
         self._inflight = InflightInputs()
         self._inbox: Inbox | None = None
@@ -80,12 +84,12 @@ class Session:
         self.card, self._weights = card, record.weights
         self.epoch, self.next_chunk, self._paused = record.epoch, record.chunk, record.paused
         self.prompts.restore(record.prompts)
-        self._journal.go_on(self.spec.name, record.journaled)
+        self._chronicle.go_on(record.journaled)
         self._move(Cause.RESTORED)
 
     def suspended(self) -> SessionRecord:
         """What `restore` needs besides the world."""
-        name, seed, number = self.spec.name, self.spec.seed, self._journal.number(self.spec.name)
+        name, seed, number = self.spec.name, self.spec.seed, self._chronicle.number
         at = (self.epoch, self.next_chunk, self._paused, number)
         return SessionRecord(name, self._opened().name, self._weights, seed, *at, self.prompts.record())
 
@@ -93,7 +97,7 @@ class Session:
         """It was suspended: the engine frees its slot, the journal stays open for whoever restores it."""
         self.state = messages.WorldState.CLOSED
         self._door.post(api.Close(session=self.spec.name))
-        self._journal.forget(self.spec.name)
+        self._chronicle.end()
 
     def close(self, reason: str) -> None:
         """The end: the engine frees its slot. Closing twice does nothing."""
@@ -103,7 +107,7 @@ class Session:
         self._door.post(api.Close(session=self.spec.name))
         self._counters.sessions_closed += 1
         self.record(events.SessionClosed(reason=reason))
-        self._journal.forget(self.spec.name)
+        self._chronicle.end()
         self._inbox = None
         self._audience.close(reason)
 
@@ -198,7 +202,11 @@ class Session:
         return self.epoch
 
     def feedback(self, message: messages.Feedback, participant: str, reply: Reply) -> None:
-        self.record(events.FeedbackGiven(participant=participant, chunk=message.chunk, value=message.value))
+        """Only of a chunk that was shown."""
+        if not self._chronicle.rated(participant, message.chunk, message.value):
+            detail = f"chunk {message.chunk} was not shown, or too long ago to be rated"
+            reply(messages.Problem(code="not_shown", detail=detail, id=message.id))
+            return
         self._counters.feedback += 1
         reply(messages.Accepted(id=message.id))
 
@@ -257,6 +265,7 @@ class Session:
             self._counters.frames_old_epoch += 1
             return
         self._counters.frames += 1
+        self._chronicle.shown(frame)
         self._audience.show(frame, self._inflight.hold_us(frame.epoch, frame.chunk, frame.begun))
 
     def _done(self, event: api.ChunkDone) -> None:
@@ -311,10 +320,6 @@ class Session:
 
         self.state = move(self.state, cause, record)
         self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
-
-    def record(self, event: events.JournalEvent) -> None:
-        """Journal an event of this session; also for what happens around it: who came, went or took the wheel."""
-        self._journal.record(self.spec.name, event)
 
     def _opened(self) -> api.CardInfo:
         assert self.card is not None, "the session is open"

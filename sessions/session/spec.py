@@ -64,4 +64,5 @@ class SessionSpec:
             branch=0,
             mode=answer.mode,
             contract=answer.contract,
+            machine=answer.machine,
         )

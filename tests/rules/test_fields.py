@@ -20,12 +20,24 @@ READ_WHOLE = {
     "VideoGrant": "token of LiveKit's kind",
     "Claims": "token of LiveKit's kind",
     "GoldenChunk": "parity tests",
+    "FrameNote": "whoever reads the notes of a film",
+    "RecordingInfo": "the library",
+    "ChapterInfo": "the library",
+    "LibrarySession": "the library",
+    "LibraryPage": "the library",
+    "SessionDetail": "the library",
+    "TimelineMark": "the library",
+    "RecordingView": "whoever asked for a film",
     "Side": "a table",
     "Round": "a table",
 }
 """Structs that somebody reads as a whole, field by field without naming them: who."""
 
 READ_ELSEWHERE = {
+    "Entry.version": "whoever reads a journal",
+    "Entry.branch": "whoever reads a journal",
+    "FramesShown.first": "whoever reads a journal",
+    "FramesShown.last": "whoever reads a journal",
     "StateMoved.cause": "whoever reads a journal",
     "RoomPass.expires": "whoever asked for a pass",
     "Capabilities.previews": "whoever lists cards",
@@ -35,6 +47,7 @@ READ_ELSEWHERE = {
 
 CONSTANT = {
     "EngineSpec": "what an engine was tuned with, in one place",
+    "ArchiveSpec": "what an archive was tuned with, in one place",
     "EdgeSpec.ice_servers": "for servers of others' making; `worldroom serve` asks no STUN server",
     "AnyFlowSpec.full_limit": "published with the weights",
     "VaeSizes.temporal_down": "published with the weights",

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import av
 import msgspec
+from worldroom.cli.journal_place import JournalPlace
+from worldroom.cli.journaling import archive_now
 from worldroom.clients.bench.server import command
 from worldroom.rtc.wire import Transition
 from worldroom.sessions.journal import events
-from worldroom.sessions.journal.redis_embedded import EmbeddedRedis, connect
-from worldroom.sessions.journal.streams import PREFIX
+from worldroom.sessions.journal.entry import Stamp, decode, encode
 from worldroom.tests.real_server import driving, journaled, ready, served
 
 
@@ -40,25 +41,21 @@ async def recorded(folder: Path) -> str:
         return room.welcome.session
 
 
-async def tampered(folder: Path, session: str) -> tuple[int, int]:
+def tampered(folder: Path, session: str) -> tuple[int, int]:
     """Change the digest of the fifth chunk in the journal; its (epoch, chunk)."""
-    redis = EmbeddedRedis(folder / "redis")
-    redis.start()
-    try:
-        client = await connect(redis.url)
-        name, rows = PREFIX + session, await client.xrange(PREFIX + session)
-        await client.delete(name)
-        done = 0
-        for key, fields in rows:
-            event = msgspec.json.decode(fields[b"event"], type=events.JournalEvent)
-            done += isinstance(event, events.ChunkCommitted)
-            if isinstance(event, events.ChunkCommitted) and done == 5:
-                changed = (event.epoch, event.chunk)
-                fields[b"event"] = msgspec.json.encode(msgspec.structs.replace(event, digest="0" * 32))
-            await client.xadd(name, fields, id=key)
-        await client.aclose()
-    finally:
-        redis.stop()
+    asyncio.run(archive_now(JournalPlace(folder), session))
+    archive = JournalPlace(folder).opened_archive()
+    index = archive.index(session)
+    assert index is not None and index.whole
+    rows, done, changed = [row for part in index.parts for row in archive.part(session, part)], 0, (0, 0)
+    for place, row in enumerate(rows):
+        event = decode(session, row.number, row.at, row.body).event
+        done += isinstance(event, events.ChunkCommitted)
+        if isinstance(event, events.ChunkCommitted) and done == 5:
+            changed = (event.epoch, event.chunk)
+            forged = msgspec.structs.replace(event, digest="0" * 32)
+            rows[place] = msgspec.structs.replace(row, body=encode(forged, Stamp()))
+    archive.replace(index, [rows])
     return changed
 
 
@@ -80,7 +77,7 @@ def test_a_recorded_session_comes_out_the_same(tmp_path: Path) -> None:
         0,
         [(session, "stop", "toy")],
     )
-    epoch, chunk = asyncio.run(tampered(folder, session))
+    epoch, chunk = tampered(folder, session)
     code, out = replay(session, "--data", str(folder), "--json")
     report = json.loads(out)
     assert (code, report["same"], report["different"]) == (1, False, 1)

@@ -12,10 +12,14 @@ import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine.api import Conditions, PromptShare
 from worldroom.sessions.journal import events
+from worldroom.sessions.journal.entry import Entry
+from worldroom.sessions.journal.events import FeedbackGiven
+from worldroom.sessions.journal.history import History
 from worldroom.sessions.journal.journal import Journal, JournalSpec
-from worldroom.sessions.journal.redis_embedded import EmbeddedRedis, RedisUnreachable, connect
-from worldroom.sessions.journal.spool import SpoolEntry
-from worldroom.sessions.journal.streams import StreamError, Streams
+from worldroom.sessions.journal.redis_embedded import EmbeddedRedis
+from worldroom.sessions.journal.redis_url import RedisUnreachable, connect
+from worldroom.sessions.journal.store import StoredEntry, StoreError
+from worldroom.sessions.journal.streams import Streams
 
 FAST = JournalSpec(flush_s=0.005, batch=50, retry_s=0.02)
 
@@ -44,17 +48,19 @@ def open_file(path: Path) -> int:
 
 
 def feedback(chunk: int) -> events.FeedbackGiven:
-    return events.FeedbackGiven(participant="p", chunk=chunk, value=1)
+    return events.FeedbackGiven(participant="p", chunk=chunk, value=1, epoch=0, frame=chunk)
 
 
 async def streams_of(redis: EmbeddedRedis) -> Streams:
-    return Streams(await connect(redis.url, timeout_s=1.0), keep_s=3600)
+    return Streams(await redis.client(1.0), keep_s=3600)
 
 
 async def chunks_in(redis: EmbeddedRedis, session: str) -> list[tuple[int, int]]:
     """(event number, chunk) of every feedback event in a session's stream."""
     streams = await streams_of(redis)
-    rows = [(n, e.chunk) async for n, _, e in streams.read(session) if isinstance(e, events.FeedbackGiven)]
+    entries = [entry async for entry in History(streams, None).read(session)]
+    assert all(isinstance(entry, Entry) for entry in entries)
+    rows = [(e.number, e.event.chunk) for e in entries if isinstance(e, Entry) and isinstance(e.event, FeedbackGiven)]
     await streams.close()
     return rows
 
@@ -78,7 +84,7 @@ async def test_events_come_back_as_they_were_recorded(redis: EmbeddedRedis, tmp_
     for event in recorded:
         journal.record("s", event)
     await journal.close()
-    assert [event async for _, _, event in streams.read("s", batch=2)] == recorded
+    assert [event async for event in History(streams, None).events("s")] == recorded
     counters = journal.counters()
     assert (counters.recorded, counters.written, counters.repeated, counters.spooled) == (3, 3, 0, 0)
     await streams.close()
@@ -86,10 +92,10 @@ async def test_events_come_back_as_they_were_recorded(redis: EmbeddedRedis, tmp_
 
 async def test_sending_entries_again_doubles_nothing(redis: EmbeddedRedis) -> None:
     streams = await streams_of(redis)
-    entries = [SpoolEntry("s", n, 0.0, b'{"type":"closed","reason":"x"}') for n in range(1, 6)]
+    entries = [StoredEntry("s", n, 0.0, b'{"type":"closed","reason":"x"}') for n in range(1, 6)]
     assert await streams.append(entries[:3]) == 3
     assert await streams.append(entries) == 2
-    assert [number async for number, _, _ in streams.read("s")] == [1, 2, 3, 4, 5]
+    assert [entry.number async for entry in streams.rows("s")] == [1, 2, 3, 4, 5]
     await streams.close()
 
 
@@ -156,9 +162,9 @@ class _Hanging(Streams):
 
     def __init__(self) -> None:
         self.answer = asyncio.Event()
-        self.taken: list[SpoolEntry] = []
+        self.taken: list[StoredEntry] = []
 
-    async def append(self, entries: "list[SpoolEntry]") -> int:  # type: ignore[override]
+    async def append(self, entries: "list[StoredEntry]") -> int:  # type: ignore[override]
         tips = {e.session: e.number for e in self.taken}
         new = [entry for entry in entries if entry.number > tips.get(entry.session, 0)]
         self.taken += new
@@ -186,8 +192,8 @@ async def test_recording_never_raises_while_redis_refuses(tmp_path: Path) -> Non
         def __init__(self) -> None:
             pass
 
-        async def append(self, entries: "list[SpoolEntry]") -> int:  # type: ignore[override]
-            raise StreamError("OOM command not allowed")
+        async def append(self, entries: "list[StoredEntry]") -> int:  # type: ignore[override]
+            raise StoreError("OOM command not allowed")
 
     journal = Journal.open(SystemClock(), Refusing(), tmp_path / "spool", FAST)
     for chunk in range(100):
@@ -228,9 +234,9 @@ async def test_entries_survive_a_restart_of_the_server(tmp_path: Path) -> None:
         server.start()
         streams = await streams_of(server)
         await streams.append(
-            [SpoolEntry("s", n, 0.0, b'{"type":"closed","reason":"x"}') for n in range(first, first + 3)]
+            [StoredEntry("s", n, 0.0, b'{"type":"closed","reason":"x"}') for n in range(first, first + 3)]
         )
-        numbers = [number async for number, _, _ in streams.read("s")]
+        numbers = [entry.number async for entry in streams.rows("s")]
         await streams.close()
         server.stop()
     assert numbers == [1, 2, 3, 4, 5, 6]
@@ -241,7 +247,7 @@ async def test_a_data_directory_with_a_long_path_works(tmp_path: Path) -> None:
     server = EmbeddedRedis(tmp_path / ("d" * 120))
     server.start()
     try:
-        await (await connect(server.url)).aclose()
+        await (await server.client()).aclose()
     finally:
         server.stop()
     assert not server.socket.exists()

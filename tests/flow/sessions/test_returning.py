@@ -11,7 +11,7 @@ from worldroom.clock import SystemClock
 from worldroom.engine import api
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
-from worldroom.sessions.journal.redis_embedded import EmbeddedRedis, connect
+from worldroom.sessions.journal.redis_embedded import EmbeddedRedis
 from worldroom.sessions.messages import Input, Prompt, Role, Transition, Welcome
 from worldroom.sessions.rooms import suspend_store
 from worldroom.sessions.rooms.participant import Participant
@@ -65,7 +65,7 @@ async def redis(tmp_path: Path) -> AsyncIterator[EmbeddedRedis]:
 
 @asynccontextmanager
 async def house(redis: EmbeddedRedis, door: KeepingDoor | None = None) -> AsyncIterator[House]:
-    client, door = await connect(redis.url), door or KeepingDoor()
+    client, door = await redis.client(), door or KeepingDoor()
     journal = Journal(SystemClock())
     spec = RoomsSpec(card="toy", lease_s=30.0)
     rooms = Rooms(door, journal, SystemClock(), spec, suspension=RoomSuspension(SuspendStore(client, keep_s=60), door))
@@ -111,7 +111,7 @@ async def test_place_wheel_prompt_and_chunk_go_on(redis: EmbeddedRedis) -> None:
 
 async def test_a_room_comes_back_once(redis: EmbeddedRedis) -> None:
     await played(redis)
-    client = await connect(redis.url)
+    client = await redis.client()
     async with house(redis) as here:
         await here.join()
         assert await SuspendStore(client, keep_s=60).find("lobby") is None
@@ -160,7 +160,7 @@ async def test_a_world_that_is_too_large_ends_with_its_server(
 
 
 async def test_what_another_version_left_is_no_crash(redis: EmbeddedRedis, caplog: pytest.LogCaptureFixture) -> None:
-    client = await connect(redis.url)
+    client = await redis.client()
     await client.mset({f"{suspend_store.PREFIX}room:lobby": b'{"room":1}', f"{suspend_store.PREFIX}world:lobby": b"x"})
     with pytest.raises(SuspendStoreError, match="cannot be read"):
         await SuspendStore(client, keep_s=60).find("lobby")

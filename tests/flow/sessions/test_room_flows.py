@@ -439,6 +439,7 @@ def test_feedback_and_pings_are_answered() -> None:
     async def scene(house: House) -> None:
         await house.join()
         watcher, screen = await house.join()
+        await asyncio.sleep(1.0)
         watcher.receive(Feedback(id=1, chunk=3, value=-1))
         watcher.receive(Ping(id=2, sent_ms=12.5))
         assert [m for m in screen.messages if isinstance(m, Accepted | Pong)] == [
@@ -446,7 +447,10 @@ def test_feedback_and_pings_are_answered() -> None:
             Pong(id=2, sent_ms=12.5),
         ]
         given = house.journaled(events.FeedbackGiven)
-        assert given == [events.FeedbackGiven(participant=watcher.participant, chunk=3, value=-1)]
+        assert [(g.participant, g.chunk, g.value, g.epoch) for g in given] == [(watcher.participant, 3, -1, 0)]
+        watcher.receive(Feedback(id=3, chunk=10**9, value=1))
+        assert isinstance(screen.messages[-1], Problem) and screen.messages[-1].code == "not_shown"
+        assert len(house.journaled(events.FeedbackGiven)) == 1
 
     play(scene)
 

@@ -12,8 +12,8 @@ from worldroom.clients.python.lenient import decode_known
 from worldroom.clients.python.link import NoServer, RoomPlace, RoomRefused, retry_after_s
 from worldroom.clients.python.markers import read, read_luma
 from worldroom.clients.python.pad import Pad
-from worldroom.clients.python.recorder import Recorder
 from worldroom.clients.python.room import join
+from worldroom.film import Film
 from worldroom.models.toy import markers as drawn
 from worldroom.rtc.wire import Applied, Participants, Person, Role, WireError
 
@@ -52,11 +52,11 @@ def test_a_picture_without_numbers_says_nothing() -> None:
 def test_a_recording_holds_the_received_frames_at_their_times(tmp_path: Path) -> None:
     path = tmp_path / "room.mp4"
     frames = encoded([toy_picture()] * 5)
-    recorder = Recorder(path, 24)
-    recorder.frame(0xFFFFFFFF - 3749, b"\x00\x00\x00\x01\x41early", False)
+    film = Film(path, 24)
+    film.frame(0xFFFFFFFF - 3749, b"\x00\x00\x00\x01\x41early", False)
     for index, (data, key) in enumerate(frames):
-        recorder.frame((0xFFFFFFFF - 3749 + 1 + index * 3750) & 0xFFFFFFFF, data, key)
-    recorder.close()
+        film.frame((0xFFFFFFFF - 3749 + 1 + index * 3750) & 0xFFFFFFFF, data, key)
+    film.close()
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         times = [float(packet.pts * packet.time_base) for packet in container.demux(stream) if packet.size]
@@ -70,10 +70,10 @@ def test_a_recording_holds_the_received_frames_at_their_times(tmp_path: Path) ->
 def test_a_second_stream_does_not_run_backwards(tmp_path: Path) -> None:
     path = tmp_path / "room.mp4"
     (data, _), *_ = encoded([toy_picture()])
-    recorder = Recorder(path, 24)
+    film = Film(path, 24)
     for rtp in (5_000_000, 5_003_750, 17, 3_767):
-        recorder.frame(rtp, data, True)
-    recorder.close()
+        film.frame(rtp, data, True)
+    film.close()
     with av.open(str(path)) as container:
         times = [packet.pts for packet in container.demux(video=0) if packet.size]
     assert times == sorted(times) and len(set(times)) == 4

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from worldroom.sessions.journal.spool import Spool, SpoolEntry, SpoolTaken
+from worldroom.sessions.journal.spool import Spool, SpoolTaken
+from worldroom.sessions.journal.store import StoredEntry
 
 
-def entry(number: int) -> SpoolEntry:
-    return SpoolEntry(session="s", number=number, at=1.5, body=b'{"type":"closed"}' * number)
+def entry(number: int) -> StoredEntry:
+    return StoredEntry(session="s", number=number, at=1.5, body=b'{"type":"closed"}' * number)
 
 
 def test_entries_come_out_in_the_order_they_went_in(tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Where a journal lies: its hot store (Redis, embedded or given, or files), its archive, and the lock of its folder."""
+
+import fcntl
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from redis.asyncio import Redis
+
+from ..sessions.journal.archive import Archive
+from ..sessions.journal.disk import DiskStore
+from ..sessions.journal.history import History
+from ..sessions.journal.redis_embedded import EmbeddedRedis
+from ..sessions.journal.redis_url import RedisUnreachable, check_rights, connect
+from ..sessions.journal.store import HotStore
+from ..sessions.journal.streams import Streams
+
+KEEP_S = 7 * 24 * 3600
+
+
+class JournalKind(StrEnum):
+    REDIS = "redis"
+    DISK = "disk"
+
+
+class FolderTaken(OSError):
+    """One clear line for the person who started a second server, or cannot use a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalPlace:
+    """As the options say it. `redis` None = the embedded one in `data`; `archive` None = a folder in `data`."""
+
+    data: Path
+    redis: str | None = None
+    archive: str | None = None
+    kind: JournalKind = JournalKind.REDIS
+
+    def opened_archive(self) -> Archive:
+        """Raises `ArchiveError`."""
+        return Archive(self.archive if self.archive is not None else self.data / "archive")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedStore:
+    """`redis`: the client behind it, None for files. `revive`: starts an embedded Redis again that has died."""
+
+    store: HotStore
+    redis: Redis | None
+    revive: Callable[[], None]
+
+
+class FolderLock:
+    """Holds a data folder for one server; the kernel lets go of it when the process ends, however it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise FolderTaken(f"cannot use the data folder {shown(folder)}: {error.strerror}") from None
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._fd)
+            raise FolderTaken(
+                f"another Worldroom server uses {shown(folder)}; give this one its own data folder"
+            ) from None
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+@asynccontextmanager
+async def serving(place: JournalPlace) -> AsyncIterator[OpenedStore]:
+    """The store of a server, who has the folder's lock. Raises `RedisUnreachable`, `OSError`."""
+    if place.kind is JournalKind.DISK:
+        yield OpenedStore(DiskStore(place.data / "journal"), None, lambda: None)
+        return
+    own = EmbeddedRedis(place.data / "redis")
+    with ExitStack() as stack:
+        if place.redis is None:
+            stack.callback(own.stop)
+            own.start()
+        redis = await (own.client() if place.redis is None else connect(place.redis))
+        streams = Streams(redis, KEEP_S)
+        try:
+            await check_rights(redis)
+            yield OpenedStore(streams, redis, own.revive if place.redis is None else lambda: None)
+        finally:
+            await streams.close()
+
+
+@asynccontextmanager
+async def reading(place: JournalPlace) -> AsyncIterator[History]:
+    """The journal of a Redis, of the server that runs on the folder, or of the folder when no server does.
+
+    Raises `RedisUnreachable`, `ArchiveError`.
+    """
+    async with _reading_store(place) as store:
+        archive = place.opened_archive() if place.archive or (place.data / "archive").is_dir() else None
+        yield History(store, archive)
+
+
+@asynccontextmanager
+async def _reading_store(place: JournalPlace) -> AsyncIterator[HotStore]:
+    folder = place.data / "redis"
+    if place.redis is None and not folder.is_dir():
+        if not ((place.data / "journal").is_dir() or (place.data / "archive").is_dir() or place.archive):
+            raise RedisUnreachable(f"there is no journal in {shown(place.data)}; give --data, --redis or --archive")
+        yield DiskStore(place.data / "journal")
+        return
+    own = EmbeddedRedis(folder)
+    with ExitStack() as stack:
+        if place.redis is not None:
+            client = await connect(place.redis)
+        else:
+            try:
+                client = await own.client()
+            except RedisUnreachable:
+                stack.callback(own.stop)
+                own.start()
+                client = await own.client()
+        streams = Streams(client, KEEP_S)
+        try:
+            yield streams
+        finally:
+            await streams.close()
+
+
+def shown(path: Path) -> str:
+    """A path as one line, whatever bytes are in it."""
+    return str(path).encode("utf-8", "backslashreplace").decode().replace("\n", "\\n")

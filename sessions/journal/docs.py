@@ -1,0 +1,86 @@
+"""The journal's events as documents, generated from their types: `python -m worldroom.sessions.journal.docs [docs]`.
+
+Writes EVENTS.md and events.schema.json; a test asserts that the ones in the repository are current.
+"""
+
+import sys
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from ..schema_text import section
+from .entry import VERSION, Entry
+from .events import JournalEvent
+
+INTRODUCTION = f"""# Events
+
+This page and `events.schema.json` are generated from the event types (`python -m worldroom.sessions.journal.docs docs`).
+
+Everything that happens to a world is an entry of its session's journal. `worldroom journal show SESSION` prints one
+entry a line:
+
+    {{"version":{VERSION},"session":"5f..","number":12,"at":1796083200.25,"event":{{"type":"prompt.ready",..}},"cause":11}}
+
+| field | |
+|---|---|
+| `version` | of the journal's format; this Worldroom writes and reads {VERSION}, another one is refused by its number |
+| `session` | the world through time; outlives connections and restarts |
+| `number` | counts from 1 in its session, without gaps; a reader that has seen n goes on after n |
+| `at` | Unix seconds, never earlier than those of the entry before |
+| `epoch`, `branch` | of the world when it happened; 0 is left out |
+| `cause` | the number of the entry that led to it: the input that a chunk took, the begin of a chunk that is committed, the asking of a prompt that is ready; left out where it is none of these |
+| `event` | one of the types below; `type` is a group and a word |
+
+## Where it lies, and for how long
+
+    record -> shared memory -> hot store (Redis, or files with --journal=disk) -> archive (--archive)
+
+| part | bound |
+|---|---|
+| shared memory | 8 MiB a server: what is not stored yet outlives a server that is killed |
+| hot store | a session's last 1 MiB of entries in normal running and never more than 4 MiB, whatever its age: beyond that the journal goes to its spool on disk |
+| spool | what neither store nor archive take for now; the disk's size |
+| archive | compressed parts of 1 MiB of entries each and an index a session; `--keep-days` (7), `--keep-entries` (all) |
+
+What retention gives up is counted in the session's index (`cut`) and said by every reader. `worldroom journal redact`
+replaces what people wrote by salted hashes, `worldroom journal delete` removes a session whole.
+"""  # noqa: E501
+
+
+def event_types() -> tuple[type[msgspec.Struct], ...]:
+    return get_args(JournalEvent)
+
+
+def json_schema() -> bytes:
+    """JSON Schema of an entry."""
+    (_,), components = msgspec.json.schema_components([Entry], ref_template="#/$defs/{name}")
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Worldroom journal",
+        "$ref": "#/$defs/Entry",
+        "$defs": components,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def events_markdown() -> str:
+    """EVENTS.md."""
+    parts, group = [INTRODUCTION], ""
+    for kind in event_types():
+        name = str(kind.__struct_config__.tag).partition(".")[0]
+        if name != group:
+            group = name
+            parts.append(f"## {group}\n")
+        parts.append(section(kind))
+    return "\n".join(parts)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
+    (folder / "EVENTS.md").write_text(events_markdown())
+    (folder / "events.schema.json").write_bytes(json_schema())
+
+
+if __name__ == "__main__":
+    main()

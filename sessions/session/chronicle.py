@@ -1,0 +1,103 @@
+"""What one session writes into the journal: each event with its epoch and branch, and with the entry that led to it.
+
+    input.received --> chunk.begun --> chunk.committed | chunk.dropped    prompt.asked --> prompt.ready --> segment
+
+Also knows which chunks people have seen, because only those can be liked. Knows no engine and no viewer.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...engine.api import Frame
+from ..journal import events
+from ..journal.entry import Stamp
+from ..journal.journal import Journal
+
+KEPT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SeenChunk:
+    """A chunk of which frames were shown; `frame`: the last of them."""
+
+    epoch: int
+    frame: int
+
+
+class Chronicle:
+    """`epoch` tells the world's epoch of now."""
+
+    def __init__(self, journal: Journal, session: str, epoch: Callable[[], int]) -> None:
+        self._journal, self._session, self._epoch = journal, session, epoch
+        self.branch = 0
+        self._input, self._intent_by = 0, 0
+        self._intent: tuple[int, int, int] | None = None
+        self._asked: dict[int, int] = {}
+        self._begun: OrderedDict[tuple[int, int], int] = OrderedDict()
+        self._seen: OrderedDict[int, SeenChunk] = OrderedDict()
+
+    @property
+    def number(self) -> int:
+        """Of the last entry."""
+        return self._journal.number(self._session)
+
+    def record(self, event: events.JournalEvent) -> None:
+        cause = self._cause(event)
+        if isinstance(event, events.ChunkBegun):
+            self._segment(event)
+        number = self._journal.record(self._session, event, Stamp(self._epoch(), self.branch, cause))
+        match event:
+            case events.InputReceived():
+                self._input = number
+            case events.PromptAsked():
+                self._asked[event.number] = number
+            case events.PromptReady() | events.EpochStarted():
+                self._intent_by = number
+            case events.ChunkBegun():
+                self._begun[event.conditions.epoch, event.chunk] = number
+                if len(self._begun) > KEPT:
+                    self._begun.popitem(last=False)
+            case _:
+                pass
+
+    def go_on(self, number: int) -> None:
+        """Continue what an earlier process wrote up to `number`."""
+        self._journal.go_on(self._session, number)
+
+    def end(self) -> None:
+        self._journal.forget(self._session)
+
+    def shown(self, frame: Frame) -> None:
+        """A frame went out to the viewers."""
+        self._seen[frame.chunk] = SeenChunk(frame.epoch, frame.frame)
+        if len(self._seen) > KEPT:
+            self._seen.popitem(last=False)
+
+    def rated(self, participant: str, chunk: int, value: int) -> bool:
+        """Journal a like or dislike; False for a chunk that nobody was shown, or too long ago."""
+        seen = self._seen.get(chunk)
+        if seen is not None:
+            self.record(events.FeedbackGiven(participant, chunk, value, seen.epoch, seen.frame))
+        return seen is not None
+
+    def _cause(self, event: events.JournalEvent) -> int:
+        match event:
+            case events.ChunkBegun():
+                taken, self._input = self._input, 0
+                return taken
+            case events.ChunkCommitted() | events.ChunkDropped():
+                return self._begun.pop((event.epoch, event.chunk), 0)
+            case events.PromptReady():
+                return self._asked.pop(event.number, 0)
+            case _:
+                return 0
+
+    def _segment(self, begun: events.ChunkBegun) -> None:
+        """A new segment where the intent is another one."""
+        conditions = begun.conditions
+        intent = conditions.epoch, self.branch, conditions.prompt_version
+        if intent != self._intent:
+            self._intent = intent
+            event = events.SegmentStarted(chunk=begun.chunk, prompt_version=conditions.prompt_version)
+            self._journal.record(self._session, event, Stamp(conditions.epoch, self.branch, self._intent_by))
