@@ -26,6 +26,7 @@ from ..rtc.access.spec import AccessSpec
 from ..rtc.edge import EdgeSpec
 from ..rtc.http.app import create_app
 from ..rtc.http.server import EdgeServer, Tls
+from ..rtc.media.ice_servers import IceServersSpec
 from ..sessions.journal.archive import Archive
 from ..sessions.journal.archiver import Archiver, ArchiveSpec
 from ..sessions.journal.history import History
@@ -76,6 +77,8 @@ class ServeSpec:
     record_all: bool = False
     access: AccessSpec = field(default_factory=AccessSpec)
     tls: Tls | None = None
+    ice: IceServersSpec = field(default_factory=IceServersSpec)
+    media_address: str | None = None
 
 
 async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
@@ -120,7 +123,7 @@ async def _serve(
         films = RoomRecordings(recordings, spec.record_all)
         rooms = Rooms(engine, journal, clock, rooms_spec, suspension=suspension, recordings=films)
         stack.push_async_callback(rooms.close)
-        edge = EdgeSpec(web_root=WEB_ROOT, loopback_only=spec.loopback, udp_ports=spec.udp_ports)
+        edge = EdgeSpec(WEB_ROOT, spec.loopback, spec.udp_ports, spec.ice, spec.media_address)
         library = Library(History(opened.store, archive), recordings)
         app = create_app(rooms, engine, edge, clock, spec.access, library, films)
         server = EdgeServer(app, spec.tls)

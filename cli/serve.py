@@ -10,11 +10,12 @@ import typer
 from .access import AccessOptions
 from .errors import fail
 from .journal_options import JournalOptions, KeepOptions, RecordWhat
+from .network import NetworkOptions
 from .option_groups import takes
 from .options import OptionFlag, options_of
 
 
-@takes(JournalOptions, KeepOptions, AccessOptions)
+@takes(JournalOptions, KeepOptions, AccessOptions, NetworkOptions)
 def serve(
     card: Annotated[str, typer.Option(help="The world to serve; `worldroom cards list` shows them.")] = "drive",
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
@@ -36,13 +37,12 @@ def serve(
         Path | None, typer.Option(help="Folder of a card's published weights, as `worldroom cards pull` leaves it.")
     ] = None,
     lease: Annotated[float, typer.Option(min=1, help="Seconds a world waits for its viewers to come back.")] = 60.0,
-    loopback: Annotated[bool, typer.Option(help="WebRTC over 127.0.0.1 only (tests, benchmarks).")] = False,
-    udp_ports: Annotated[str | None, typer.Option(help="UDP port range for WebRTC, e.g. 50000-50100.")] = None,
     option: OptionFlag = None,
     *,
     journal_options: JournalOptions,
     keep: KeepOptions,
     access: AccessOptions,
+    network: NetworkOptions,
 ) -> None:
     """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
     from .assemble import ServeSpec, UserFault, run_server
@@ -63,8 +63,10 @@ def serve(
         invariant=invariant,
         checkpoint=checkpoint,
         lease_seconds=lease,
-        loopback=loopback,
-        udp_ports=_port_range(udp_ports),
+        loopback=network.loopback,
+        udp_ports=network.ports(),
+        media_address=network.media_address,
+        ice=network.ice(),
         access=access.spec(host),
         tls=access.tls(),
         options=options_of(option),
@@ -93,12 +95,3 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise fail(f"cannot listen on {host}:{port}: {error.strerror}. Try another --port.") from None
     return listener
-
-
-def _port_range(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    low, _, high = text.partition("-")
-    if not (low.isdigit() and high.isdigit() and 1024 <= int(low) <= int(high) <= 65535):
-        raise fail(f"--udp-ports '{text}' is not a range like 50000-50100 (1024..65535)")
-    return int(low), int(high)

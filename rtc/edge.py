@@ -5,21 +5,24 @@ Runs on one event loop. Knows no HTTP; `app.py` maps its errors to status codes.
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..clock import Clock
 from ..engine.api import EngineClient, Refused, SetBitrate
 from ..sessions.audience import GOING_AWAY
-from ..sessions.messages import Problem
+from ..sessions.messages import Grant, Problem, Role
 from ..sessions.rate import Rate
+from ..sessions.rooms.participant import Participant
 from ..sessions.rooms.rights import Rights
 from ..sessions.rooms.rooms import Rooms
 from .access.rates import whose
 from .media.connection import CLOSE_TIMEOUT
 from .media.fanout import BitrateRange, Fanout
 from .media.ice import HostPolicy, UdpPorts
+from .media.ice_servers import IceServer, IceServersSpec
 from .media.offer import BadOffer
 from .viewer import LINGER, Viewer
 from .wire import AnswerBody, OfferBody
@@ -36,13 +39,24 @@ BITRATE = BitrateRange(floor=400, ceiling=2500)
 
 @dataclass(frozen=True, slots=True)
 class EdgeSpec:
-    """Options of the edge. `udp_ports`: closed range, None = any. `ice_servers`: stun:/turn: URLs, none by default."""
+    """Options of the edge. `udp_ports`: closed range, None = any. `media_address`: told in place of this
+    machine's own."""
 
     web_root: Path
     loopback_only: bool = False
     udp_ports: tuple[int, int] | None = None
-    ice_servers: tuple[str, ...] = ()
+    ice: IceServersSpec = field(default_factory=IceServersSpec)
+    media_address: str | None = None
     bitrate: BitrateRange = BITRATE
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """A viewer without channels, as HTTP needs it."""
+
+    id: str
+    answer: str
+    etag: str
 
 
 class TooManyViewers(ConnectionError):
@@ -95,9 +109,11 @@ class Edge:
         self._clock = clock
         self._per_address = viewers_per_address
         ports = UdpPorts(*spec.udp_ports) if spec.udp_ports is not None else None
-        self._policy = HostPolicy(spec.loopback_only, ports)
+        self._policy = HostPolicy(spec.loopback_only, ports, spec.media_address)
         self._viewers: dict[Viewer, str] = {}
         """Each with the address it came from."""
+        self._players: dict[tuple[str, str], Viewer] = {}
+        """By room and id: viewers that HTTP knows by an address of their own."""
         self._streams: dict[str, Fanout] = {}
         self._past = EdgeTotals()
         self._closing: set[asyncio.Task[None]] = set()
@@ -109,14 +125,49 @@ class Edge:
 
     async def take_offer(self, room: str, offer: OfferBody, newcomer: Newcomer) -> AnswerBody | Refused:
         """Seat a viewer; raises `BadOffer`, `PortsExhausted` or `TooManyViewers`, and then nothing is left behind."""
+        taken = await self._take(room, offer, newcomer)
+        if isinstance(taken, Refused):
+            return taken
+        _, answer, seat = taken
+        return AnswerBody(answer, seat.token, seat.participant)
+
+    async def take_player(self, room: str, sdp: str, newcomer: Newcomer) -> Player | Refused:
+        """Seat a viewer that has no channels and only watches; raises as `take_offer` does."""
+        grant = Grant.RECORDER if newcomer.rights.grant is Grant.RECORDER else Grant.SPECTATOR
+        watching = replace(newcomer, rights=replace(newcomer.rights, grant=grant, identity=None))
+        taken = await self._take(room, OfferBody(sdp, role=Role.SPECTATOR), watching)
+        if isinstance(taken, Refused):
+            return taken
+        viewer, answer, _ = taken
+        id = secrets.token_urlsafe(16)
+        self._players[room, id] = viewer
+        return Player(id, answer, viewer.connection.etag)
+
+    def player(self, room: str, id: str) -> Viewer | None:
+        return self._players.get((room, id))
+
+    def open(self, room: str) -> bool:
+        """Whether there is a world in that room to watch."""
+        return self._rooms.has(room)
+
+    def ice_servers(self, identity: str) -> tuple[IceServer, ...]:
+        """Those that a client should use, with credentials of its own."""
+        return self._spec.ice.for_client(identity, self._clock.wall())
+
+    @property
+    def ice_ttl_s(self) -> int:
+        return self._spec.ice.turn_ttl_s
+
+    async def _take(self, room: str, offer: OfferBody, newcomer: Newcomer) -> tuple[Viewer, str, Participant] | Refused:
         self._check_places(newcomer.address)
         if (full := self._rooms.refuses(room, offer.token, newcomer.rights)) is not None:
             return full
         fanout = self._streams.get(room)
         if fanout is None:
             fanout = self._streams[room] = Fanout(self._spec.bitrate, self._set_bitrate)
+        servers = self._spec.ice.for_server(self._clock.wall())
         async with self._gate:
-            viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, self._spec.ice_servers, self._gone)
+            viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, servers, self._gone)
         self._viewers[viewer] = whose(newcomer.address)
         try:
             async with self._gate:
@@ -129,7 +180,7 @@ class Edge:
             async with self._gate:
                 answer = await viewer.connection.answer()
             viewer.answered = True
-            return AnswerBody(answer, seat.token, seat.participant)
+            return viewer, answer, seat
         except asyncio.CancelledError:
             viewer.leave("went away before the answer")
             raise
@@ -200,6 +251,7 @@ class Edge:
 
     def _gone(self, viewer: Viewer) -> None:
         self._viewers.pop(viewer, None)
+        self._players = {key: player for key, player in self._players.items() if player is not viewer}
         self._past = _plus(self._past, viewer)
         self._in_background(viewer.connection.end())
         self._drop_idle_streams()

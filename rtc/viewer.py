@@ -15,12 +15,13 @@ from aiortc import RTCDataChannel
 from ..clock import Clock
 from ..engine.api import Frame
 from ..sessions.audience import ENDS
-from ..sessions.messages import Ping, Pong, Problem, Receipt, Receipts, Role, ServerMessage
+from ..sessions.messages import Leave, Ping, Pong, Problem, Receipt, Receipts, Role, ServerMessage
 from ..sessions.rooms.participant import Participant
 from .media.bitrate import ViewerEstimate
 from .media.connection import ViewerConnection
 from .media.fanout import Fanout
 from .media.ice import HostPolicy
+from .media.ice_servers import IceServer
 from .media.sctp import MESSAGE_BYTES_MAX, MESSAGE_SECONDS_MAX
 from .wire import Channel, WireError, channel_of, decode_client, encode
 
@@ -55,7 +56,7 @@ class Viewer:
         fanout: Fanout,
         policy: HostPolicy,
         viewer_is_local: bool,
-        ice_servers: tuple[str, ...],
+        ice_servers: tuple[IceServer, ...],
         gone: Callable[["Viewer"], None],
     ) -> None:
         self.fanout = fanout
@@ -92,6 +93,12 @@ class Viewer:
     # ---- sink of the room -------------------------------------------------------------------------------------------
 
     def send(self, message: ServerMessage) -> None:
+        if self.connection.sctp is not None:
+            self._send(message)
+        if isinstance(message, Problem) and message.code in ENDS:
+            asyncio.get_running_loop().call_later(LINGER, self.leave, message.code)
+
+    def _send(self, message: ServerMessage) -> None:
         channel = self._channels.get(channel_of(message))
         text = encode(message)
         if channel is None or channel.readyState != "open":
@@ -101,8 +108,6 @@ class Viewer:
             self.leave("does not read its control channel")
         else:
             channel.send(text)
-        if isinstance(message, Problem) and message.code in ENDS:
-            asyncio.get_running_loop().call_later(LINGER, self.leave, message.code)
 
     def frame(self, frame: Frame, hold_us: int) -> None:
         sender = self.connection.sender
@@ -219,6 +224,12 @@ class Viewer:
             self.leave("connection " + self.connection.connectionState)
         elif self.connected:
             self._heard_at = self._clock.now()
+
+    def leave_for_good(self) -> None:
+        """The viewer has said that it goes: its seat is free at once."""
+        if self._seat is not None:
+            self._seat.receive(Leave(id=0))
+        self.leave("has gone")
 
     def leave(self, why: str) -> None:
         """Give up the seat and close the connection; once."""

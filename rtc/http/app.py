@@ -24,8 +24,9 @@ from .answers import ApiFault, json_answer
 from .guard import Guard
 from .library import add_library, add_recording
 from .lists import add_lists
-from .offers import add_first_frames, add_offers, add_rooms
+from .offers import add_first_frames, add_ice, add_offers, add_rooms
 from .pages import add_pages, missing_page, wants_page
+from .whep import add_whep
 
 
 def create_app(
@@ -62,6 +63,8 @@ def create_app(
         add_recording(app, films)
     if library is not None:
         add_library(app, library)
+    add_whep(app, edge, access, rates, clock)
+    add_ice(app, edge)
     add_lists(app, edge, rooms, door, rates)
     app.add_middleware(Guard, spec=access, clock=clock, rates=rates, seat_rights=rooms.rights)
     return app

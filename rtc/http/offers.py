@@ -15,6 +15,7 @@ from ..access.rates import Rates, whose
 from ..access.spec import AccessSpec
 from ..access.tokens import mint
 from ..edge import Edge, Newcomer
+from ..media.ice_servers import IceServersBody
 from ..wire import RoomAsk, RoomPass, decode_body, decode_room_ask
 from .answers import (
     BUSY_RETRY_S,
@@ -72,6 +73,15 @@ def add_offers(app: FastAPI, edge: Edge, rates: Rates, clock: Clock) -> None:
             asked = decode_body(await body_of(request))
             answer = await while_there(request, edge.take_offer(room, asked, newcomer))
         return refused_answer(answer) if isinstance(answer, Refused) else json_answer(answer)
+
+
+def add_ice(app: FastAPI, edge: Edge) -> None:
+    @app.get("/v1/rooms/{room}/ice")
+    async def servers(room: str, request: Request) -> Response:
+        """STUN and TURN servers, to be asked for before an offer is made."""
+        named(room)
+        identity = access_of(request).rights.identity or "guest"
+        return json_answer(IceServersBody(edge.ice_servers(identity), edge.ice_ttl_s))
 
 
 def newcomer_of(request: Request, rates: Rates, now: float) -> Newcomer:

@@ -8,13 +8,21 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from aiortc import RTCConfiguration, RTCIceServer, RTCPeerConnection, RTCRtpTransceiver, RTCSessionDescription
+from aiortc import (
+    RTCConfiguration,
+    RTCIceCandidate,
+    RTCIceServer,
+    RTCPeerConnection,
+    RTCRtpTransceiver,
+    RTCSessionDescription,
+)
 from aiortc.exceptions import InternalError, OperationError
 from aiortc.mediastreams import MediaStreamTrack
 from aiortc.rtcdtlstransport import RTCDtlsTransport
 
 from ...clock import Clock
 from .ice import HostPolicy, confine
+from .ice_servers import IceServer
 from .offer import BadOffer, Offer, h264_only, read_offer
 from .sctp import PartialMessages
 from .sender import FanoutSender, SenderFeedback, offer_playout_delay
@@ -36,11 +44,11 @@ class ViewerConnection(RTCPeerConnection):
         feedback: SenderFeedback,
         policy: HostPolicy,
         viewer_is_local: bool,
-        ice_servers: tuple[str, ...] = (),
+        ice_servers: tuple[IceServer, ...] = (),
         too_much: Callable[[], None] = lambda: None,
     ) -> None:
         offer_playout_delay()
-        super().__init__(RTCConfiguration(iceServers=[RTCIceServer(urls=url) for url in ice_servers]))
+        super().__init__(RTCConfiguration(iceServers=[_of_aiortc(server) for server in ice_servers]))
         self._clock = clock
         self._feedback = feedback
         self._policy = policy
@@ -81,6 +89,22 @@ class ViewerConnection(RTCPeerConnection):
         await self.setLocalDescription(await self.createAnswer())
         return self._offer.whole_answer(self.localDescription.sdp)
 
+    @property
+    def etag(self) -> str:
+        """Of this connection's ICE session, as WHEP wants it."""
+        return f'"{self.sender.transport.transport.iceGatherer.getLocalParameters().usernameFragment}"'
+
+    @property
+    def remote_ufrag(self) -> str:
+        return str(self.sender.transport.transport._connection.remote_username or "")
+
+    async def add_candidates(self, candidates: tuple[RTCIceCandidate, ...]) -> None:
+        """What the peer has found since its offer; what this connection has no section for is dropped."""
+        mids = {transceiver.mid for transceiver in self.getTransceivers()}
+        for candidate in candidates:
+            if candidate.sdpMid in mids:
+                await self.addIceCandidate(candidate)
+
     async def end(self) -> None:
         """Close, for good and within two seconds; a connection that cannot be closed is left to the collector."""
         try:
@@ -119,3 +143,7 @@ class ViewerConnection(RTCPeerConnection):
         transport: RTCDtlsTransport = super()._RTCPeerConnection__createDtlsTransport()  # type: ignore[misc]
         confine(transport.transport.iceGatherer._connection, self._policy, self._viewer_is_local)
         return transport
+
+
+def _of_aiortc(server: IceServer) -> RTCIceServer:
+    return RTCIceServer(list(server.urls), server.username or None, server.credential or None)

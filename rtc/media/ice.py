@@ -4,6 +4,7 @@ No STUN server is asked unless one is configured, so answers never wait for one.
 """
 
 import asyncio
+import copy
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -47,10 +48,12 @@ class UdpPorts:
 @dataclass(frozen=True, slots=True)
 class HostPolicy:
     """loopback_only: 127.0.0.1 alone (tests, a server bound to loopback). Else every address of the machine, and
-    loopback in front of them for viewers on this machine."""
+    loopback in front of them for viewers on this machine. told: the address that viewers read instead, where a router
+    passes every port on (1:1 NAT); loopback stays as it is."""
 
     loopback_only: bool
     ports: UdpPorts | None = None
+    told: str | None = None
 
     def addresses(self, machine: list[str], viewer_is_local: bool) -> list[str]:
         if self.loopback_only:
@@ -65,11 +68,22 @@ def confine(connection: Connection, policy: HostPolicy, viewer_is_local: bool) -
     async def gather_confined(component: int, addresses: list[str], timeout: int = 5) -> list[Candidate]:  # noqa: ASYNC109
         allowed = policy.addresses(addresses, viewer_is_local)
         if policy.ports is None:
-            return await gather(component=component, addresses=allowed, timeout=timeout)
-        candidates = [await _bind_in_range(connection, component, host, policy.ports) for host in allowed]
-        return candidates + await gather(component=component, addresses=[], timeout=timeout)
+            found = await gather(component=component, addresses=allowed, timeout=timeout)
+        else:
+            found = [await _bind_in_range(connection, component, host, policy.ports) for host in allowed]
+            found += await gather(component=component, addresses=[], timeout=timeout)
+        return [_as_told(candidate, policy.told) for candidate in found]
 
     connection.get_component_candidates = gather_confined  # type: ignore[method-assign]
+
+
+def _as_told(candidate: Candidate, told: str | None) -> Candidate:
+    """What the other side reads; the socket stays where it is."""
+    if told is None or candidate.type != "host" or candidate.host == LOOPBACK:
+        return candidate
+    shown = copy.copy(candidate)
+    shown.host = told
+    return shown
 
 
 async def _bind_in_range(connection: Connection, component: int, host: str, ports: UdpPorts) -> Candidate:

@@ -122,6 +122,11 @@ class Rooms:
         self._counters.joins_refused += refused is not None
         return refused
 
+    def has(self, room: str) -> bool:
+        """Whether that room has an open world."""
+        entry = self._entries.get(room)
+        return entry is not None and entry.room is not None
+
     def rights(self, room: str, token: str) -> Rights | None:
         """Of who has a seat in that room under that token, connected or not."""
         entry = self._entries.get(room)

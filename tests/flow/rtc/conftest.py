@@ -19,6 +19,7 @@ from worldroom.rtc.access.spec import AccessSpec
 from worldroom.rtc.edge import Edge, EdgeSpec
 from worldroom.rtc.http.app import create_app
 from worldroom.rtc.http.server import EdgeServer
+from worldroom.rtc.media.ice_servers import IceServersSpec
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
@@ -205,12 +206,15 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    web_root: Path, udp_ports: tuple[int, int] | None = None, access: AccessSpec | None = None
+    web_root: Path,
+    udp_ports: tuple[int, int] | None = None,
+    access: AccessSpec | None = None,
+    ice: IceServersSpec | None = None,
 ) -> AsyncIterator[Served]:
     clock, engine = SystemClock(), BarEngine()
     journal = Journal(clock)
     rooms = Rooms(engine, journal, clock, RoomsSpec(card="toy"))
-    spec = EdgeSpec(web_root=web_root, loopback_only=True, udp_ports=udp_ports)
+    spec = EdgeSpec(web_root=web_root, loopback_only=True, udp_ports=udp_ports, ice=ice or IceServersSpec())
     app = create_app(rooms, engine, spec, access=access)
     listener = socket.create_server(("127.0.0.1", 0))
     server = EdgeServer(app)
