@@ -48,7 +48,6 @@ READ_ELSEWHERE = {
 CONSTANT = {
     "EngineSpec": "what an engine was tuned with, in one place",
     "ArchiveSpec": "what an archive was tuned with, in one place",
-    "EdgeSpec.ice_servers": "for servers of others' making; `worldroom serve` asks no STUN server",
     "AnyFlowSpec.full_limit": "published with the weights",
     "VaeSizes.temporal_down": "published with the weights",
     "Clip.guidance": "published with the weights",

@@ -105,7 +105,7 @@ def test_case_90_without_a_home_the_folders_that_are_named_are_used(
     assert nowhere.exit_code == 2 and "no home folder" in nowhere.output
     assert run("serve", env={"XDG_DATA_HOME": str(tmp_path)}).exit_code == 0
     assert run("serve", env={"WORLDROOM_DATA": str(tmp_path / "own")}).exit_code == 0
-    assert [spec.data_dir for spec in asked] == [tmp_path / "worldroom", tmp_path / "own"]
+    assert [spec.journal.data for spec in asked] == [tmp_path / "worldroom", tmp_path / "own"]
 
 
 def test_a_token_is_made_for_one_room(monkeypatch: pytest.MonkeyPatch) -> None:
