@@ -38,13 +38,16 @@ class WorkerFailed(RuntimeError):
 
 
 class WorkerClient:
-    """Implements `api.Door`. Make it and call everything on one event loop."""
+    """Implements `api.SuspendableEngine`. Make it and call everything on one event loop.
+
+    `folder`: where its worker keeps checkpoints and raw frames. `standby`: where the next worker comes from.
+    """
 
     def __init__(self, serving: WorkerSpec, clock: Clock, command: tuple[str, ...] = COMMAND) -> None:
         self._clock = clock
-        self._folder = fresh_folder()
-        self._snapshots = SnapshotFolder(self._folder, serving.disk)
-        self._boot = serving.boot(self._folder)
+        self.folder = fresh_folder()
+        self._snapshots = SnapshotFolder(self.folder, serving.disk)
+        self._boot = serving.boot(self.folder)
         self._held: dict[str, SessionLog] = {}
         self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}
         self._ids = itertools.count()
@@ -53,7 +56,7 @@ class WorkerClient:
         self._trail = StepHistory()
         self._broken: WorkerFailed | None = None
         self._child: WorkerProcess | None = None
-        self._reserve = StandbyWorker(
+        self.standby = StandbyWorker(
             lambda: WorkerProcess(clock, self._take, command), serving.spare_after, serving.cards
         )
         self._living: asyncio.Task[None] | None = None
@@ -163,16 +166,16 @@ class WorkerClient:
             await asyncio.wait([self._living])
         if self._child is not None:
             await self._child.stop()
-        await self._reserve.end()
+        await self.standby.end()
         self._fail_answers("closing")
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     # ---- the worker's life -----------------------------------------------------------------------------------------
 
     async def _live(self) -> None:
         """Keep one worker alive for ever; give up only when the first one cannot serve."""
         while True:
-            child = self._child = await self._reserve.next()
+            child = self._child = await self.standby.next()
             child.send(self._boot)
             await child.watch()
             await child.end()
@@ -255,7 +258,7 @@ class WorkerClient:
             return
         self._broken = None
         self._first.set()
-        self._reserve.prepare()
+        self.standby.prepare()
         if self._reviving and self._child is not None:
             self._revive_all(self._child)
 

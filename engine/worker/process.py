@@ -107,9 +107,9 @@ class StandbyWorker:
         self._spare: asyncio.Task[WorkerProcess] | None = None
 
     @property
-    def waits(self) -> bool:
-        """A spare process has been started."""
-        return self._spare is not None and self._spare.done()
+    def process(self) -> WorkerProcess | None:
+        """The spare process, once it has been started."""
+        return self._spare.result() if self._spare is not None and self._spare.done() else None
 
     def prepare(self) -> None:
         """The present worker serves."""

@@ -51,7 +51,7 @@ class ParitySession:
     outcomes: list[Outcome[Any]] = field(default_factory=list)
     plan: WorkPlan[Any] | None = None
     prompts: ParityPrompts = field(init=False)
-    _state: Any = None
+    state: Any = None
     _rebuilt: tuple[int, ...] = ()
     _staged: bool = False
 
@@ -71,11 +71,6 @@ class ParitySession:
     @property
     def cache(self) -> CacheSpec | None:
         return self.loaded.card.cache
-
-    @property
-    def state(self) -> Any:
-        """The loop's state after the last step."""
-        return self._state
 
     @property
     def finished(self) -> bool:
@@ -99,7 +94,7 @@ class ParitySession:
             opening_FHWC=self.opening_FHWC if self.carry is None else None,
             written=self.prompts.written,
         )
-        self._state, self._rebuilt, self._staged = self.loaded.loop.init(ask), (), False
+        self.state, self._rebuilt, self._staged = self.loaded.loop.init(ask), (), False
         self._next()
 
     def view(self) -> CacheView | None:
@@ -120,7 +115,7 @@ class ParitySession:
             self._rebuilt = view.spare[: plan.rebuilt]
         if plan.commit is Commit.PREVIOUS and view is not None:
             self._commit((), (view.staged,))
-        self._state = self.loaded.loop.advance(self._state, result)
+        self.state = self.loaded.loop.advance(self.state, result)
         return self._next()
 
     def run(self) -> Iterator[Outcome[Any]]:
@@ -137,11 +132,11 @@ class ParitySession:
                     yield outcome
 
     def _next(self) -> Outcome[Any] | None:
-        plan = self.loaded.loop.next(self._state)
+        plan = self.loaded.loop.next(self.state)
         if not isinstance(plan, Done):
             self.plan = plan
             return None
-        outcome = self.loaded.loop.finalize(self._state)
+        outcome = self.loaded.loop.finalize(self.state)
         view = self.view()
         if view is not None:
             self._commit(self._rebuilt, (view.staged,) if self._staged else ())
@@ -158,5 +153,5 @@ class ParitySession:
     def alone(self, slot: int) -> "ParitySession":
         """The same world from its beginning, on another slot."""
         return replace(
-            self, slot=slot, committed=(), commits=0, carry=None, outcomes=[], plan=None, _state=None, _rebuilt=()
+            self, slot=slot, committed=(), commits=0, carry=None, outcomes=[], plan=None, state=None, _rebuilt=()
         )

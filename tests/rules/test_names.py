@@ -6,15 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from worldroom.tests.rules.sources import SOURCES, TESTS, of_family, parsed, relative
 
-PRIVATE_READS_LEFT = {
-    "tests/flow/engine/test_raw.py": 2,
-    "tests/flow/engine/test_recovery.py": 12,
-    "tests/flow/engine/test_worker_process.py": 2,
-    "tests/unit/engine/worker/test_workers.py": 4,
-    "tests/unit/models/wan/test_wan_loop.py": 1,
-}
-"""Files of tests that still read private names of the product, and how many times. Only ever fewer."""
-
 OF_LIBRARIES = {
     ("tests/flow/rtc/test_rtc_loss.py", "_send"): "aiortc's transport, to lose packets",
     ("tests/flow/rtc/test_rtc_peers.py", "_ssrc"): "aiortc's sender",
@@ -78,7 +69,7 @@ def test_tests_read_no_private_names_of_the_product() -> None:
         for path in TESTS
         if (names := [n for n in private_reads(parsed(path), private) if (relative(path), n) not in OF_LIBRARIES])
     }
-    assert {path: names for path, names in reads.items() if len(names) > PRIVATE_READS_LEFT.get(path, 0)} == {}
+    assert reads == {}
 
 
 def test_a_private_read_is_found_however_it_is_written() -> None:

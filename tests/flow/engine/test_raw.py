@@ -66,7 +66,9 @@ def test_a_frame_can_be_read_until_its_slot_is_needed_again(tmp_path: Path) -> N
 def test_a_frame_that_is_being_overwritten_is_nobodys(tmp_path: Path) -> None:
     ring, reader = RawRing(tmp_path, frames(fps=2)), RawReader()
     place = ring.write(0, picture(7))
-    ring._map[0:8] = b"\xff" * 8  # as the writer leaves it while it copies
+    (shared,) = tmp_path.iterdir()
+    with shared.open("r+b") as file:
+        file.write(b"\xff" * 8)  # as the writer leaves it while it copies
     assert reader.read(frame(0, place)) is None
     ring.close()
     reader.close()
@@ -158,5 +160,5 @@ async def test_raw_frames_cross_from_the_worker_and_from_the_one_after_it() -> N
         seen = len(read)
         await until(lambda: len(read) > seen + 3, within=120)
         assert all(picture is not None and picture.shape == (96, 160, 3) for picture in read)
-        assert len(rings(door._folder)) == 1, "what the killed worker left is removed"
+        assert len(rings(door.folder)) == 1, "what the killed worker left is removed"
         reader.close()

@@ -8,6 +8,7 @@ from worldroom.cli.bench.recovery import measure
 from worldroom.clock import SystemClock
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker.client import WorkerClient
+from worldroom.engine.worker.process import WorkerProcess
 from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.tests.fake_engine import until as within
 
@@ -20,22 +21,25 @@ async def test_eight_rooms_go_on_when_their_worker_is_killed() -> None:
     assert (report.chunks_lost, report.doubled, report.events_dropped, report.faults) == (0, 0, 0, 0)
 
 
+async def spare_of(door: WorkerClient) -> WorkerProcess:
+    await within(lambda: door.standby.process is not None, within=100)
+    assert door.standby.process is not None
+    return door.standby.process
+
+
 async def test_a_spare_that_waits_takes_over_and_none_is_left_behind() -> None:
     serving = WorkerSpec(("toy",), None, EngineSpec(), spare_after=0.0)
     door = WorkerClient(serving, SystemClock())
     await door.start()
-    await within(lambda: door._reserve.waits, within=100)
-    assert door._reserve._spare is not None
-    spare = door._reserve._spare.result().pid
+    spare = (await spare_of(door)).pid
     os.kill(door.pid, signal.SIGKILL)
     await within(lambda: door.ready and door.deaths == 1, within=100)
     assert door.pid == spare
-    await within(lambda: door._reserve.waits, within=100)
-    assert door._reserve._spare is not None
-    pids = [door.pid, door._reserve._spare.result().pid]
+    later = await spare_of(door)
+    pids = [door.pid, later.pid]
 
     os.kill(pids[1], signal.SIGKILL)  # a spare that died is no spare
-    await within(door._reserve._spare.result().ended.is_set, within=100)
+    await within(later.ended.is_set, within=100)
     os.kill(pids[0], signal.SIGKILL)
     await within(lambda: door.ready and door.deaths == 2, within=100)
     assert door.pid not in pids

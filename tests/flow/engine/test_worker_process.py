@@ -79,7 +79,7 @@ async def test_a_room_lives_through_the_death_and_the_hang_of_its_worker() -> No
     replayed = await replay(door, await read(stream()), "again")
     assert replayed.chunks > 6
     assert replayed.mismatches == ()
-    folder, last = door._folder, door.pid
+    folder, last = door.folder, door.pid
     await door.close()
     assert not psutil.pid_exists(last)
     assert not os.access(folder, os.F_OK)
@@ -103,7 +103,7 @@ from worldroom.engine.spec import EngineSpec
 async def main():
     door = WorkerClient(WorkerSpec(("toy",), None, EngineSpec()), SystemClock())
     await door.start()
-    print(door.pid, door._folder, "torch" in sys.modules, flush=True)
+    print(door.pid, door.folder, "torch" in sys.modules, flush=True)
     os.kill(os.getpid(), 9)
 
 asyncio.run(main())
@@ -151,9 +151,9 @@ async def test_two_workers_share_the_sessions_and_only_one_pays_for_its_death() 
     door = WorkerPool((first, second))
     await door.start()
     heard: dict[str, list[api.Event]] = {"a": [], "b": []}
-    for name in "ab":
+    for opened, name in enumerate("ab", 1):
         assert isinstance(await door.open(api.Open(name, "toy", 1), heard[name].append), api.Opened)
-        await until(lambda: sum(entry.sessions for entry in door.capacity()) >= len(door._homes))
+        await until(lambda opened=opened: sum(entry.sessions for entry in door.capacity()) >= opened)
     assert sorted(entry.sessions for entry in door.capacity()) == [1, 1]
     assert [entry.device for entry in door.capacity()] == ["cpu:0", "cpu:1"]
     os.kill(first.pid, signal.SIGKILL)

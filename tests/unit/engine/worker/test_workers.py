@@ -2,6 +2,9 @@
 taken over as it was let in."""
 
 import asyncio
+import os
+import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
@@ -9,10 +12,8 @@ from typing import cast
 from worldroom.clock import SystemClock
 from worldroom.engine import api
 from worldroom.engine.spec import EngineSpec
-from worldroom.engine.worker import ipc
 from worldroom.engine.worker.client import WorkerClient
 from worldroom.engine.worker.pool import WorkerPool
-from worldroom.engine.worker.process import WorkerProcess
 from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.tests.fake_door import CARD
 
@@ -84,28 +85,15 @@ async def test_without_a_name_nobody_waits_and_one_worker_is_asked_once() -> Non
     assert only.asked == [("a", "lobby")]
 
 
-@dataclass
-class FakeChild:
-    """A worker process that only writes down what it is sent."""
-
-    sent: list[ipc.ToWorker] = field(default_factory=list)
-
-    def send(self, message: ipc.ToWorker) -> None:
-        self.sent.append(message)
-
-    async def stop(self) -> None:
-        pass
-
-
 async def test_a_session_let_in_with_fewer_steps_is_taken_over_with_as_many() -> None:
-    engine, child = WorkerClient(WorkerSpec(("toy",), None, EngineSpec()), SystemClock()), FakeChild()
-    engine._child, engine._beat = cast(WorkerProcess, child), ipc.Heartbeat(True, (), (), 0.0, 0.0)
-    opening = asyncio.create_task(engine.open(api.Open("a", "toy", 1), lambda event: None))
-    await asyncio.sleep(0)
-    (asked,) = child.sent
-    assert isinstance(asked, ipc.OpenRequest)
-    assert asked.opening.steps is None
-    engine._take(ipc.OpenReply(asked.id, api.Opened("a", CARD, steps=1)))
-    assert isinstance(await opening, api.Opened)
-    assert engine._held["a"].past().opening.steps == 1
+    command = (sys.executable, "-m", "worldroom.tests.fake_worker")
+    engine = WorkerClient(WorkerSpec(("toy",), None, EngineSpec()), SystemClock(), command)
+    await engine.start()
+    heard: list[api.Event] = []
+    assert isinstance(await engine.open(api.Open("a", "toy", 1), heard.append), api.Opened)
+    os.kill(engine.pid, signal.SIGKILL)
+    async with asyncio.timeout(60):
+        while not heard:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert heard == [api.Fault("a", "lost", "asked for 1 steps", fatal=True)]
     await engine.close()

@@ -113,7 +113,7 @@ def test_a_world_goes_on_from_saved_state_at_every_step_bit_for_bit(card: Loaded
         assert saved.plan is not None
         (result,) = card.runtime.execute(saved.plan.kind, [saved.plan.row], [saved.view()])
         saved.advance(result)
-        saved._state = serial.loads(serial.dumps(saved.state), WanState)
+        saved.state = serial.loads(serial.dumps(saved.state), WanState)
     assert [outcome.digest for outcome in saved.outcomes] == expected
 
 
