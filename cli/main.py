@@ -9,7 +9,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import typer
 
 from .. import __version__
-from . import access, cards, join, journal, parity, replay, rollout, serve, top, train
+from . import access, cards, join, journal, parity, replay, rollout, serve, simulate, top, train
 from .bench import command
 from .settings import ENV_PREFIX, settings
 
@@ -33,6 +33,7 @@ app.command("replay")(replay.replay)
 app.add_typer(journal.app, name="journal")
 app.command("top")(top.top)
 app.command("rollout")(rollout.rollout)
+app.command("simulate")(simulate.simulate)
 
 
 @app.command("version")

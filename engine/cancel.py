@@ -6,16 +6,18 @@ class Superseded(Exception):
 
 
 class CancelScope:
-    """One node of the tree: cancelled when it or anything above it is."""
+    """One node of the tree: cancelled when it or anything above it is. `whole`: work that runs to its end once begun,
+    so that it can only be cancelled from above.
+    """
 
-    __slots__ = ("_cancelled", "_parent")
+    __slots__ = ("_cancelled", "_parent", "whole")
 
     def __init__(self, parent: "CancelScope | None" = None) -> None:
         self._parent = parent
-        self._cancelled = False
+        self._cancelled = self.whole = False
 
     def cancel(self) -> None:
-        self._cancelled = True
+        self._cancelled = not self.whole
 
     @property
     def cancelled(self) -> bool:

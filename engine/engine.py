@@ -65,7 +65,7 @@ class Engine:
         self._going: set[EngineSession] = set()
         self._reception = Admission(spec, clock, self._costs, self.runtimes, self._sessions, self._going)
         self._commands: deque[api.Command] = deque()
-        rules = Rules(max_rows=spec.max_rows, ageing=spec.ageing, seed=spec.seed)
+        rules = Rules(spec.max_rows, spec.ageing, spec.seed, spec.policy)
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)
         self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
         self.services = Services(

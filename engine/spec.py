@@ -1,6 +1,19 @@
 """EngineSpec: everything a person may set about the engine, in one frozen value. Knows no card."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Policy(StrEnum):
+    """What the scheduler hands the device to.
+
+    step     one step at a time: chunks interleave, a redirect is seen at the next step boundary
+    request  whole chunks, first come first served: nothing runs between two steps of a chunk, no rows are batched, and
+             a redirect is seen when the chunk is over
+    """
+
+    STEP = "step"
+    REQUEST = "request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +25,7 @@ class EngineSpec:
     `SetBitrate`. `sleep_after`: seconds after which a paused session gives its slot back; `retire_after` as many more
     it goes from memory to disk, if there is one. `checkpoint_*`: a world is written down after so many seconds or
     chunks, unless its session has more than `snapshot_bytes_max`: then it is neither written down nor does it sleep.
-    `seed` draws between equals.
+    `seed` draws between equals. `policy` is STEP; REQUEST is there to compare with.
     """
 
     slots: int = 4
@@ -34,6 +47,7 @@ class EngineSpec:
     checkpoint_chunks: int = 24
     snapshot_bytes_max: int = 1 << 30
     seed: int = 0
+    policy: Policy = Policy.STEP
 
     def __post_init__(self) -> None:
         if self.slots < 1 or self.max_rows < 1 or self.encoder_threads < 1:

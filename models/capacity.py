@@ -2,7 +2,7 @@
 
     python -m worldroom.models.capacity docs/CAPACITY.md
 
-Pure arithmetic over `Footprint`s; knows no device but the data sheets below, and measures nothing.
+Pure arithmetic over `Footprint`s and the data sheets of `devices.py`; measures nothing.
 """
 
 import sys
@@ -13,28 +13,10 @@ from pathlib import Path
 from . import catalog
 from .contract.card import ModelCard
 from .contract.footprint import Footprint
+from .devices import A100, H100, H200, L40S, RTX_4090, SHARE_OF_PEAK, USABLE, DataSheet
 
 GIB, TERA = 2**30, 10**12
-SHARE_OF_PEAK = 0.4  # of the data sheet's FLOP/s that steps are assumed to reach
-USABLE = 0.9  # of the memory
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """From the vendor's data sheet: memory in GB (10**9), dense bf16 TFLOP/s."""
-
-    name: str
-    memory_gb: int
-    tflops: int
-
-
-GPUS = (
-    Gpu("RTX 4090", 24, 165),
-    Gpu("L40S", 48, 362),
-    Gpu("A100 80GB", 80, 312),
-    Gpu("H100 SXM", 80, 989),
-    Gpu("H200", 141, 989),
-)
+GPUS = (RTX_4090, L40S, A100, H100, H200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +31,11 @@ class Holding:
         return min(self.by_memory, self.by_compute)
 
 
-def holding(account: Footprint, gpu: Gpu) -> Holding:
+def holding(account: Footprint, gpu: DataSheet) -> Holding:
     """Text encoders count as resident; a server that keeps them elsewhere has their bytes to spare."""
     room = USABLE * gpu.memory_gb * 1e9 - account.weight_bytes - account.activation_bytes
     by_memory = max(0, int(room // account.session_bytes)) if account.session_bytes else 0
-    return Holding(by_memory, int(SHARE_OF_PEAK * gpu.tflops * TERA // account.flop_per_second))
+    return Holding(by_memory, int(SHARE_OF_PEAK * gpu.bf16_tflops * TERA // account.flop_per_second))
 
 
 def accounts() -> tuple[tuple[ModelCard, Footprint], ...]:
@@ -115,25 +97,25 @@ def _held(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
     for card, account in rows:
         held = [holding(account, gpu) for gpu in GPUS]
         body.append([card.name, *(f"{h.sessions} ({h.by_memory} / {h.by_compute})" for h in held)])
-    head = ["card", *(f"{gpu.name}, {gpu.memory_gb} GB, {gpu.tflops} TFLOP/s" for gpu in GPUS)]
+    head = ["card", *(f"{gpu.title}, {gpu.memory_gb} GB, {gpu.bf16_tflops:.0f} TFLOP/s" for gpu in GPUS)]
     return "## Sessions a GPU can hold (by memory / by compute)\n\n" + _table(head, body)
 
 
 def _by_hand(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
     card, account = rows[0]
-    gpu = GPUS[3]
+    gpu = H100
     held = holding(account, gpu)
     weights, activations, session = (
         n / 1e9 for n in (account.weight_bytes, account.activation_bytes, account.session_bytes)
     )
     room = USABLE * gpu.memory_gb - weights - activations
-    pace = account.flop_per_second / TERA
-    return f"""## The arithmetic, once by hand: `{card.name}` on one {gpu.name}
+    pace, peak = account.flop_per_second / TERA, gpu.bf16_tflops
+    return f"""## The arithmetic, once by hand: `{card.name}` on one {gpu.title}
 
     weights {weights:.2f} GB, activations {activations:.2f} GB, a session {session:.2f} GB and {pace:.1f} TFLOP/s
     memory   {USABLE} x {gpu.memory_gb} GB - {weights:.2f} GB - {activations:.2f} GB = {room:.2f} GB
              {room:.2f} GB / {session:.2f} GB holds {held.by_memory} sessions
-    compute  {SHARE_OF_PEAK} x {gpu.tflops} TFLOP/s / {pace:.1f} TFLOP/s keeps {held.by_compute} at its own pace
+    compute  {SHARE_OF_PEAK} x {peak:.0f} TFLOP/s / {pace:.1f} TFLOP/s keeps {held.by_compute} at its own pace
 """
 
 

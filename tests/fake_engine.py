@@ -2,106 +2,42 @@
 
 import asyncio
 import itertools
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch, Ended, Measured, Revoke, execute
+from worldroom.engine.device.device import Batch
 from worldroom.engine.engine import Engine
-from worldroom.engine.output.encode import EncodedFrame, H264Encoder
+from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
-from worldroom.models.contract.card import FrameSpec
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.placement import Placement, realtime
 from worldroom.models.family import packed
 from worldroom.models.toy.card import ToySpec
+from worldroom.simulation.device import SimulatedDevice
+from worldroom.simulation.encoder import BlankEncoder
 
 
-class BlankEncoder(H264Encoder):
-    """Keeps the key frames of the real one and spends no time: nine bytes a frame."""
-
-    def __init__(self, frame: FrameSpec, kbps: int, kbps_max: int) -> None:
-        self._fresh = True
-
-    def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> EncodedFrame:
-        key, self._fresh = key or self._fresh, False
-        return EncodedFrame(bytes(9), key)
-
-    def set_bitrate(self, kbps: int) -> None:
-        pass
-
-
-class FakeDevice:
-    """Runs batches on the loop, one after the other on each lane; each takes `cost(batch)` virtual seconds, and what it
-    does happens at its end.
-
-    `overlapped`: batches that began while one was on the other lane. `revoked`: batches that were taken back.
-    `fail` may raise instead of the batch, `change` what it returned.
+class FakeDevice(SimulatedDevice):
+    """A simulated device whose batches may be made to fail (`fail` raises instead) or to return something else
+    (`change`). `ran`: kind and rows of each.
     """
 
-    name = "fake"
-
     def __init__(self, cost: Callable[[Batch], float]) -> None:
-        self.cost = cost
+        super().__init__(cost, "fake")
         self.ran: list[tuple[StepKind, int]] = []
-        self.at_work: set[Placement] = set()
-        self.overlapped, self.revoked = 0, 0
         self.fail: Callable[[Batch], None] = lambda batch: None
         self.change: Callable[[Batch, list[Any]], list[Any]] = lambda batch, results: results
-        self._turns: dict[Placement, deque[asyncio.Task[None]]] = {where: deque() for where in Placement}
 
-    @property
-    def busy(self) -> bool:
-        return bool(self.at_work)
-
-    async def allocate(self, loaded: LoadedCard, slots: int) -> None:
-        loaded.runtime.allocate(slots)
-
-    def start(self, batch: Batch, ended: Ended) -> Revoke:
-        turns = self._turns[batch.where]
-        task = asyncio.get_running_loop().create_task(self._run(batch, turns[-1] if turns else None, ended))
-        turns.append(task)
-        return lambda: self._revoke(batch, task)
-
-    async def close(self) -> None:
-        pass
-
-    async def _run(self, batch: Batch, before: "asyncio.Task[None] | None", ended: Ended) -> None:
-        if before is not None:
-            await asyncio.wait([before])
-        assert batch.where not in self.at_work, "one batch at a time"
-        self.overlapped += self.busy
-        self.at_work.add(batch.where)
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        outcome: Measured | Exception
-        try:
-            await asyncio.sleep(self.cost(batch))
-            self.ran.append((batch.kind, len(batch.rows)))
-            self.fail(batch)
-            outcome = Measured(self.change(batch, execute(batch)), started, loop.time() - started)
-        except Exception as problem:
-            outcome = problem
-        self.at_work.discard(batch.where)
-        self._turns[batch.where].popleft()
-        loop.call_soon(ended, outcome)
-
-    def _revoke(self, batch: Batch, task: "asyncio.Task[None]") -> bool:
-        turns = self._turns[batch.where]
-        if task not in turns or turns[0] is task:
-            return False
-        turns.remove(task)
-        task.cancel()
-        self.revoked += 1
-        return True
+    def perform(self, batch: Batch) -> list[Any]:
+        self.ran.append((batch.kind, len(batch.rows)))
+        self.fail(batch)
+        return self.change(batch, super().perform(batch))
 
 
 def toy(fps: int = 24, per_chunk: int = 1, decode: Placement = Placement.DEVICE) -> LoadedCard:

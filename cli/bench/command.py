@@ -1,21 +1,20 @@
 """`worldroom bench`: measure a server of our own on this machine, as ratios side by side in one run."""
 
 import asyncio
-from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 
 from ..errors import did_you_mean, fail
 from ..output import JsonFlag, print_object, report_table
-from . import capacity, kernels, link, model, overhead, recovery, sharing, skip, steer, worlds
+from . import capacity, falsifier, kernels, link, model, overhead, recovery, sharing, skip, steer, worlds
 
 app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
 
 app.command("model")(model.bench_model)
 app.command("capacity")(capacity.bench_capacity)
+app.command("falsifier")(falsifier.bench_falsifier)
 app.command("kernels")(kernels.bench_kernels)
 app.command("link")(link.bench_link)
 app.command("overhead")(overhead.bench_overhead)
@@ -54,32 +53,6 @@ def bench(
         print_object(report)
     else:
         Console().print(run.table(report))
-
-
-@app.command("falsifier")
-def falsifier(
-    trace: Annotated[
-        list[Path] | None, typer.Option(help="Duty cycles of your own; may be repeated. Default: the package's.")
-    ] = None,
-    traces: Annotated[int, typer.Option(min=1, max=64, help="The package's trace and so many of its kind.")] = 12,
-    max_rows: Annotated[int, typer.Option(min=1, max=16, help="Rows of one batch.")] = 4,
-    seed: Annotated[int, typer.Option(help="Seed of draws between equals.")] = 0,
-    as_json: JsonFlag = False,
-) -> None:
-    """Step-level scheduling against whole chunks, first come first served, on several traces in virtual time."""
-    from ...engine.duel.duty import load
-    from ...engine.duel.make_duty_cycle import published
-    from ...engine.duel.verdict import falsify, table
-
-    try:
-        duties = [load(path) for path in trace] if trace else published(traces)
-    except (OSError, msgspec.DecodeError) as error:
-        raise fail(f"cannot read a duty cycle: {error}") from None
-    report = falsify(duties, max_rows, seed)
-    if as_json:
-        print_object(report)
-    else:
-        Console().print(table(report))
 
 
 @app.command("browser")

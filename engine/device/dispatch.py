@@ -98,6 +98,11 @@ class Dispatcher:
         for queue in self._queues:
             queue.withdraw()
 
+    def release(self, scope: CancelScope) -> None:
+        """A chunk has ended: others may begin, where chunks run whole."""
+        for queue in self._queues:
+            queue.release(scope)
+
     def nudge(self) -> None:
         """Something that decisions depend on has changed."""
         for queue in self._queues:

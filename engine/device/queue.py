@@ -20,6 +20,7 @@ from ..cancel import CancelScope, Superseded
 from ..scheduling.costs import Costs
 from ..scheduling.scheduler import Rules, RunBatch, Ticket, choose
 from ..scheduling.staging import may_follow
+from ..spec import Policy
 from ..wakeup import Wakeup
 from .device import Batch, Device, Measured, Revoke, RowFault
 from .observers import BatchRecord, Observer
@@ -92,6 +93,8 @@ class DeviceQueue:
         self._queue: dict[int, _Waiting] = {}
         self._flights: deque[_InFlight] = deque()
         self._worked = 0.0
+        self._held_by: CancelScope | None = None
+        """The chunk that has begun; nothing else runs until it is over. Request level alone."""
         self._changed = Wakeup()
 
     @property
@@ -133,6 +136,12 @@ class DeviceQueue:
                 answer.set_exception(Superseded())
         self._changed.set()
 
+    def release(self, scope: CancelScope) -> None:
+        """The chunk of that scope has ended, whatever was expected of it."""
+        if self._held_by is scope:
+            self._held_by = None
+            self._changed.set()
+
     def nudge(self) -> None:
         """Something that decisions depend on has changed."""
         self._changed.set()
@@ -150,7 +159,7 @@ class DeviceQueue:
         """Hand over what should run next, if it may be; seconds after which to look again though nothing changes."""
         now = self._clock.now()
         free = now if not self._flights else max(now, self._flights[0].since + self._flights[0].price)
-        tickets = [waiting.ticket for waiting in self._queue.values()]
+        tickets = [waiting.ticket for waiting in self._queue.values() if self._held_by in (None, waiting.job.scope)]
         tickets += [ticket for flight in self._staged for ticket in flight.tickets]
         match choose(tickets, free, self._costs, self._reserved(), self._rules):
             case RunBatch(chosen):
@@ -169,6 +178,9 @@ class DeviceQueue:
             return False
         batch = tuple(self._queue.pop(ticket.number) for ticket in chosen)
         first = batch[0]
+        if self._rules.policy is Policy.REQUEST:
+            more = first.job.scope.whole = first.ticket.then is not None
+            self._held_by = first.job.scope if more else None
         rows, views = tuple(waiting.job.row for waiting in batch), tuple(waiting.job.view for waiting in batch)
         work = Batch(first.job.loaded, first.ticket.key.loop, first.ticket.key.kind, rows, views)
         price = self._costs.price_or(first.ticket.key, len(batch), math.inf)

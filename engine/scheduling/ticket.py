@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..api import LatencyClass
+from ..spec import Policy
 from .costs import StepKey
 
 
@@ -32,3 +33,4 @@ class Rules:
     max_rows: int
     ageing: float
     seed: int
+    policy: Policy = Policy.STEP

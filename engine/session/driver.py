@@ -41,15 +41,18 @@ class ChunkDriver:
         stays where it is, unless the chunk was released. The caller ends `chunk.overlap`.
         """
         world, loaded = self._world, self._world.served.loaded
-        outcome = await drive_chunk(
-            loaded.loop,
-            world.ask(chunk.conditions, self._feature),
-            world.writes,
-            lambda plan, view: self._execute(chunk, plan, view),
-            chunk.scope,
-            loaded.card.frame,
-            chunk.overlap,
-        )
+        try:
+            outcome = await drive_chunk(
+                loaded.loop,
+                world.ask(chunk.conditions, self._feature),
+                world.writes,
+                lambda plan, view: self._execute(chunk, plan, view),
+                chunk.scope,
+                loaded.card.frame,
+                chunk.overlap,
+            )
+        finally:
+            self._dispatcher.release(chunk.scope)
         if chunk.overlap.released:
             world.decoded(chunk.number, chunk.generation, outcome)
         else:

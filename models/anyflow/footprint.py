@@ -72,11 +72,15 @@ def account(spec: AnyFlowSpec) -> Footprint:
     past_frames = 1 + (spec.history - 1) * spec.chunk
     old_frames = past_frames - (spec.full_limit - 1) * spec.chunk
     past = spec.full_slots + old_frames * spec.tokens // 4
+    entry = entry_elements(spec) * width
+    decode = vae_footprint.decode_flop(vae_sizes(spec), spec.rows, spec.columns, spec.chunk)
     steps = (
-        StepCost("denoise", pass_flop(spec, tokens, past, spec.chunk), 4),
-        StepCost("commit", pass_flop(spec, past, -past // 2, past_frames), 1),
-        StepCost("decode", vae_footprint.decode_flop(vae_sizes(spec), spec.rows, spec.columns, spec.chunk), 1),
+        StepCost("denoise", pass_flop(spec, tokens, past, spec.chunk), 4, "transformer", entry),
+        StepCost("commit", pass_flop(spec, past, -past // 2, past_frames), 1, "transformer", entry),
+        StepCost("decode", decode, 1, "vae", 2 * decoder_elements(spec) * width),
     )
+    text = StepCost("prompt_encode", vae_footprint.umt5_flop(spec.text_length), 1, "text_encoder")
+    prompt = None if spec.random else text
     widest = max((c.inputs + c.outputs) * c.area * c.times for c in vae_footprint.decoder(vae_sizes(spec)))
     activation = max(past * (spec.ffn + 2 * spec.dim) * width, widest * spec.rows * spec.columns * width)
     return Footprint(
@@ -87,4 +91,5 @@ def account(spec: AnyFlowSpec) -> Footprint:
         carry_bytes=carry_elements(spec) * 4,
         activation_bytes=activation,
         chunk_seconds=4 * spec.chunk / spec.fps,
+        prompt=prompt,
     )

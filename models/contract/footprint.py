@@ -24,11 +24,16 @@ class FootprintPart:
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One kind of step of one session: FLOPs of one pass and how many passes a chunk makes."""
+    """One kind of step of one session: FLOPs of one pass and how many passes a chunk makes.
+
+    `reads`: the part whose weights a pass reads, once for all its rows. `row_bytes`: of the session's caches.
+    """
 
     name: str
     flop: int
     passes: int
+    reads: str = ""
+    row_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Footprint:
     """A card at steady state (window full). `activation_bytes`: peak of one row of the largest step.
 
     `session_bytes`: chunk-KV, feature caches of the streaming decoder, carried latents. `narrow_kv_bytes`: chunk-KV as
-    8-bit integers, 0 = not offered.
+    8-bit integers, 0 = not offered. `prompt`: encoding one text, where that is a network of any size.
     """
 
     parts: tuple[FootprintPart, ...]
@@ -47,10 +52,15 @@ class Footprint:
     activation_bytes: int
     chunk_seconds: float
     narrow_kv_bytes: int = 0
+    prompt: StepCost | None = None
 
     @property
     def weight_bytes(self) -> int:
         return sum(part.weight_bytes for part in self.parts)
+
+    def read_bytes(self, step: StepCost) -> int:
+        """Weights that a pass of this step reads."""
+        return sum(part.weight_bytes for part in self.parts if part.name == step.reads)
 
     @property
     def session_bytes(self) -> int:

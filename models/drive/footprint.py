@@ -27,6 +27,8 @@ from .card import WEIGHTS
 from .load import load_drive
 
 Shape = Sequence[int]
+_READS = {"commit_denoise": "transformer", "denoise": "transformer", "decode": "autoencoder"}
+"""By step, the component that it reads most of."""
 
 
 def _linear_flop(x: Shape, weight_NK: Shape, *_rest: object, **_made: object) -> int:
@@ -85,7 +87,7 @@ def account() -> Footprint:
             session.advance(result)
     return Footprint(
         parts=_parts(loaded),
-        steps=tuple(StepCost(kind, flop[kind], passes[kind]) for kind in flop),
+        steps=tuple(StepCost(kind, flop[kind], passes[kind], _READS.get(kind, "")) for kind in flop),
         kv_bytes=card.cache.bytes_per_session if card.cache else 0,
         decoder_bytes=0,
         carry_bytes=len(serial.dumps(session.carry)),

@@ -75,7 +75,11 @@ def account(spec: MatrixGameSpec) -> Footprint:
     decoder = vae_footprint.cache_elements(spec.vae, spec.rows, spec.columns)
     return Footprint(
         parts=parts(spec),
-        steps=(StepCost("denoise", flop, 3), StepCost("commit", flop, 1), StepCost("decode", decode, 1)),
+        steps=(
+            StepCost("denoise", flop, 3, "transformer", entry_elements(spec) * width),
+            StepCost("commit", flop, 1, "transformer", entry_elements(spec) * width),
+            StepCost("decode", decode, 1, "vae", 2 * decoder * width),
+        ),
         kv_bytes=2 * entry_elements(spec) * width,
         decoder_bytes=decoder * width,
         carry_bytes=(carry_elements(spec) - decoder) * width,

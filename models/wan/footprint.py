@@ -97,16 +97,17 @@ def account(spec: WanSpec) -> Footprint:
     """At a full window. Activations: the widest pair of tensors of a pass, or of the decoder's last level."""
     width, plan, s = 4 if spec.random else 2, spec.plan, spec.shape
     if isinstance(plan, Clip):
-        passes = [StepCost("denoise", pass_flop(spec, plan.frames, 0), 2 * plan.steps[0])]
+        passes = [StepCost("denoise", pass_flop(spec, plan.frames, 0), 2 * plan.steps[0], "transformer")]
         kv, narrow, seconds = 0, 0, (4 * plan.frames - 3) / spec.fps
     else:
         past = plan.context or plan.past_chunks * plan.chunk
-        passes = [StepCost("denoise", pass_flop(spec, plan.chunk, past), len(plan.sigmas))]
-        if plan.context:
-            passes.append(StepCost("recache", pass_flop(spec, plan.context, 0), 1))
-        else:
-            passes.append(StepCost("commit", pass_flop(spec, plan.chunk, past), 1))
         elements = (plan.past_chunks + 1 + plan.rebuild) * entry_elements(spec)
+        window = plan.past_chunks * entry_elements(spec) * width
+        passes = [StepCost("denoise", pass_flop(spec, plan.chunk, past), len(plan.sigmas), "transformer", window)]
+        if plan.context:
+            passes.append(StepCost("recache", pass_flop(spec, plan.context, 0), 1, "transformer"))
+        else:
+            passes.append(StepCost("commit", pass_flop(spec, plan.chunk, past), 1, "transformer", window))
         kv, narrow = elements * width, elements + elements // s.head_width * 4
         seconds = 4 * plan.chunk / spec.fps
     tokens = spec.chunk * s.tokens
@@ -114,13 +115,16 @@ def account(spec: WanSpec) -> Footprint:
     latent = s.rows * s.columns * min(spec.chunk, 3)
     widest = max((c.inputs + c.outputs) * c.area * c.times * latent for c in convs)
     activation = max(tokens * (s.ffn + 2 * s.dim) * width + tokens * 2 * s.dim * 4, widest * width)
+    decoder, reads = decoder_elements(spec) * width, "vae" if spec.decoder is Decoder.VAE else "tiny_decoder"
+    prompt = None if spec.random else StepCost("prompt_encode", vae_footprint.umt5_flop(s.text_length), 1, "text")
     return Footprint(
         parts(spec, width),
-        (*passes, StepCost("decode", decode_flop(spec, spec.chunk), 1)),
+        (*passes, StepCost("decode", decode_flop(spec, spec.chunk), 1, reads, 2 * decoder)),
         kv,
-        decoder_elements(spec) * width,
+        decoder,
         carry_elements(spec) * width,
         activation,
         seconds,
         narrow,
+        prompt,
     )

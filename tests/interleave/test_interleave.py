@@ -8,9 +8,9 @@ import pytest
 from worldroom.engine.session.world import SessionWorld
 from worldroom.models.contract.placement import Placement
 from worldroom.models.toy import golden
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import toy
 from worldroom.tests.interleave.scene import Wanderer, check, together
-from worldroom.tests.virtual_time import run
 
 SESSIONS = (2, 4, 8)
 CHUNKS = 16

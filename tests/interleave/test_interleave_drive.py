@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 from worldroom.models.contract.loaded import LoadedCard
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.drive_card import drive
 from worldroom.tests.interleave.scene import Wanderer, check, together
-from worldroom.tests.virtual_time import run
 
 TIMES = (0.002, 0.004, 0.009)
 STEPS = (1, 2, 2)

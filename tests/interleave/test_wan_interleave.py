@@ -27,8 +27,8 @@ from worldroom.models.wan.card import SPECS
 from worldroom.models.wan.parity.rollout import loaded, twin
 from worldroom.models.wan.rows import Sharing
 from worldroom.models.wan.runtime import WanRuntime
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import Person, started
-from worldroom.tests.virtual_time import run
 
 torch.set_num_threads(1)
 FOX, STORM = "a fox in snow", "a lighthouse in a storm"

@@ -17,9 +17,9 @@ from worldroom.engine.engine import Engine
 from worldroom.engine.output.playout import ABSORBED
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import started
 from worldroom.tests.sim_card import sim_card
-from worldroom.tests.virtual_time import run
 
 CAP = 0.9
 MISSED_AT_MOST = 0.05  # of one session's chunks, and 5 in a short stay

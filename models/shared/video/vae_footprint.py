@@ -107,6 +107,11 @@ def umt5_parameters(width: int = 4096, layers: int = 24, ffn: int = 10240, words
     return words * width + layers * layer + width
 
 
+def umt5_flop(tokens: int, width: int = 4096, layers: int = 24, ffn: int = 10240) -> int:
+    """FLOPs of encoding so many tokens."""
+    return layers * (2 * tokens * (4 * width * width + 3 * width * ffn) + 4 * tokens * tokens * width)
+
+
 def _middle(width: int) -> Iterator[Conv]:
     yield from _residual("middle.0", width, width, 1, 1)
     yield Conv("middle.1.to_qkv", 1, width, 3 * width, 1, 1, norm=width)

@@ -24,9 +24,9 @@ from worldroom.models.wan.parity.rollout import loaded, twin
 from worldroom.models.wan.rows import Sharing
 from worldroom.sessions.journal.events import SessionOpened
 from worldroom.sessions.journal.replay import CommittedChunk, EpochScript, Script, replay
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, started, toy, until
 from worldroom.tests.interleave.scene import Fingerprints, fingerprint
-from worldroom.tests.virtual_time import run
 
 SLOW = {StepKind.DENOISE: 0.014, StepKind.COMMIT: 0.020, StepKind.DECODE: 0.038}
 

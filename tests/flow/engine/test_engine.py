@@ -13,8 +13,8 @@ from worldroom.engine.engine import Engine
 from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, steady, toy, until
-from worldroom.tests.virtual_time import run
 
 FRAME = 1 / 24
 

@@ -17,8 +17,8 @@ from worldroom.models import catalog
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.shared.slab_bytes import from_bytes, to_bytes
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, toy, until
-from worldroom.tests.virtual_time import run
 
 CARDS = ("wan-tiny-random", "matrix-game-tiny-random", "waypoint-tiny-random", "anyflow-tiny-random")
 CHUNKS = {"waypoint-tiny-random": 26}  # past the span of its global layers

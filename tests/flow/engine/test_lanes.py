@@ -13,9 +13,9 @@ from worldroom.engine.output.playout import ABSORBED
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.placement import Placement, realtime
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.drive_card import drive
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, toy
-from worldroom.tests.virtual_time import run
 
 COSTS = {StepKind.DENOISE: 0.003, StepKind.COMMIT: 0.001, StepKind.DECODE: 0.006}
 SPEC = EngineSpec(slots=8)

@@ -14,9 +14,9 @@ from worldroom.models.contract.loop import StepKind
 from worldroom.models.drive.loop import Denoised
 from worldroom.models.drive.runtime import DriveRuntime
 from worldroom.models.toy.runtime import ToyRuntime
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.drive_card import drive
 from worldroom.tests.fake_engine import Person, started, steady, until
-from worldroom.tests.virtual_time import run
 
 
 def test_a_row_with_a_number_that_is_not_finite_is_a_fault_of_its_session_alone(

@@ -24,8 +24,8 @@ from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import Outcome
 from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared.video.pictures import frames_of, frames_on
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, Person, steady, until
-from worldroom.tests.virtual_time import run
 
 TINY = ("wan-tiny-random", "wan-tiny-clip", "matrix-game-tiny-random", "waypoint-tiny-random", "anyflow-tiny-random")
 

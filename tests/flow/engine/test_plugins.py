@@ -15,9 +15,9 @@ from worldroom.engine import api
 from worldroom.models import catalog, plugins
 from worldroom.models.contract.faults import CardFault, FamilyFault
 from worldroom.models.parity.ladder import judge
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import Person, started, steady, until
 from worldroom.tests.paths import ROOT
-from worldroom.tests.virtual_time import run
 
 PAGE = (ROOT / "docs" / "ADD_A_MODEL.md").read_text()
 (CODE,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)

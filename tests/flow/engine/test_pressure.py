@@ -21,8 +21,8 @@ from worldroom.engine.device.device import Batch
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
+from worldroom.simulation.virtual_time import VirtualLoop
 from worldroom.tests.fake_engine import Person, started
-from worldroom.tests.virtual_time import VirtualLoop
 
 SLOTS = 3
 names = st.sampled_from("abcde")

@@ -22,8 +22,8 @@ from worldroom.kernels.frames_to_yuv import frames_to_yuv
 from worldroom.models.contract.card import FrameSpec, Pixels
 from worldroom.models.family import packed
 from worldroom.models.toy.card import ToySpec
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import BlankEncoder, Person, started, steady, until
-from worldroom.tests.virtual_time import run
 
 
 def rings(folder: str | Path) -> list[str]:

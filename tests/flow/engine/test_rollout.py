@@ -22,8 +22,8 @@ from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.placement import Placement
 from worldroom.models.toy import golden
 from worldroom.models.toy.markers import read
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, steady, toy
-from worldroom.tests.virtual_time import run
 
 
 async def test_a_rollout_is_the_golden_world() -> None:

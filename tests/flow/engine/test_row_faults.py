@@ -8,8 +8,8 @@ from worldroom.engine import api
 from worldroom.engine.device.device import Batch, RowFault, execute
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.toy.loop import Denoised
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import Person, started, toy
-from worldroom.tests.virtual_time import run
 
 
 def test_a_batch_with_one_bad_row_gives_the_others_their_results() -> None:

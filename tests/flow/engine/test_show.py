@@ -14,8 +14,8 @@ from worldroom.engine.output.playout import Playout
 from worldroom.engine.output.publisher import FramePublisher, RawFrame
 from worldroom.engine.scheduling.costs import Estimate
 from worldroom.models.contract.card import FrameSpec
+from worldroom.simulation.virtual_time import VirtualLoop, run
 from worldroom.tests.fake_engine import BlankEncoder
-from worldroom.tests.virtual_time import VirtualLoop, run
 
 FRAME = FrameSpec(width=16, height=16, scale=1, fps=10, per_chunk=1)
 TIMES = api.Timings(0, 0, 0, 0)

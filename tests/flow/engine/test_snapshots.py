@@ -14,8 +14,8 @@ from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, steady, toy, until
-from worldroom.tests.virtual_time import run
 
 
 class Worker:

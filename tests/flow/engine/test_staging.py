@@ -13,8 +13,8 @@ from worldroom.engine.scheduling.costs import Costs, StepKey
 from worldroom.engine.scheduling.ticket import Rules, Ticket
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, toy
-from worldroom.tests.virtual_time import run
 
 KEY = StepKey("toy", "", StepKind.PROMPT_ENCODE, (), Precision.INT)
 STEP = 0.010

@@ -8,8 +8,8 @@ from worldroom.engine import api
 from worldroom.engine.device.device import Batch
 from worldroom.models import catalog
 from worldroom.models.contract.loop import StepKind
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import Person, started, until
-from worldroom.tests.virtual_time import run
 
 LIVE = {
     "wan-tiny-random": (9, 12),

@@ -7,8 +7,8 @@ from worldroom.engine import api
 from worldroom.engine.device.device import Batch
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import Person, started, steady
-from worldroom.tests.virtual_time import run
 
 
 def play(scene: Callable[[], Awaitable[None]]) -> None:

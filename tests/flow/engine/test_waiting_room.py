@@ -8,8 +8,8 @@ from worldroom.engine import api
 from worldroom.engine.admission.wait_queue import PLACES_MAX
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import Person, started, steady
-from worldroom.tests.virtual_time import run
 
 
 def play(scene: Callable[[], Awaitable[None]]) -> None:

@@ -19,10 +19,10 @@ from worldroom.sessions.journal.replay import replay
 from worldroom.sessions.messages import Prompt, Transition, Welcome
 from worldroom.sessions.rooms.first_frames import BadFirstFrames, UploadedMedia, read
 from worldroom.sessions.views import FirstFrame
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import Person, started, until
 from worldroom.tests.files import picture, video
 from worldroom.tests.real_rooms import Server, stream
-from worldroom.tests.virtual_time import run
 
 CARD = "wan-tiny-random"
 

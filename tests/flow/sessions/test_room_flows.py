@@ -39,8 +39,8 @@ from worldroom.sessions.rooms.log import WaitLog, stopped
 from worldroom.sessions.rooms.names import person_name
 from worldroom.sessions.rooms.participant import Participant
 from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_door import BEAT, TIMINGS, FakeDoor, Screen
-from worldroom.tests.virtual_time import run
 
 M = TypeVar("M")
 

@@ -10,9 +10,9 @@ from worldroom.sessions.journal import events
 from worldroom.sessions.journal.replay import read, replay
 from worldroom.sessions.messages import Applied, Input, KeyEdge, Problem, Prompt, ResetWorld, WorldState
 from worldroom.sessions.rooms.participant import Participant
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_door import Screen
 from worldroom.tests.real_rooms import Server, stream
-from worldroom.tests.virtual_time import run
 
 
 def pressed(screen: Screen) -> list[bool]:

@@ -10,9 +10,9 @@ from worldroom.engine.cost_store import CostStore, PriceSheet, subject
 from worldroom.engine.engine import Engine
 from worldroom.engine.scheduling.costs import Estimate
 from worldroom.engine.spec import EngineSpec
+from worldroom.simulation.virtual_time import run
 from worldroom.tests import fake_engine
 from worldroom.tests.fake_engine import FakeDevice, Person, steady, toy
-from worldroom.tests.virtual_time import run
 
 SPEC = EngineSpec(slots=4, max_rows=4)
 

@@ -16,8 +16,8 @@ from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.kernels import backend
 from worldroom.kernels.backend import Backend
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, steady, toy
-from worldroom.tests.virtual_time import run
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,9 @@ import torch
 from worldroom.models import capacity, catalog
 from worldroom.models.anyflow import footprint as anyflow_account
 from worldroom.models.anyflow.spec import SPECS as ANYFLOW
-from worldroom.models.capacity import GPUS, holding
+from worldroom.models.capacity import holding
 from worldroom.models.contract.footprint import Footprint
+from worldroom.models.devices import H100
 from worldroom.models.matrix_game import footprint as matrix_account
 from worldroom.models.matrix_game.spec import SPECS as MATRIX
 from worldroom.models.matrix_game.transformer import MatrixGameTransformer
@@ -65,5 +66,5 @@ def test_the_card_declares_at_least_what_the_account_says_a_session_keeps(name: 
 
 
 def test_a_gpu_holds_the_lesser_of_memory_and_compute() -> None:
-    held = holding(account("matrix-game-2-universal"), next(gpu for gpu in GPUS if gpu.name == "H100 SXM"))
+    held = holding(account("matrix-game-2-universal"), H100)
     assert held.sessions == held.by_compute == 2 and held.by_memory == 28

@@ -1,4 +1,4 @@
-"""Writes `duty_cycle.json`: python -m worldroom.engine.duel.make_duty_cycle [SECONDS SEED]
+"""Made-up people. `duty_cycle.json` is written by python -m worldroom.simulation.duty_cycle [SECONDS SEED]
 
     arrivals    Poisson, one session in 12 s on average; a stay is log-normal, median 60 s
     classes     7 of 10 interactive, 2 stream (a world that is watched), 1 background (a rollout)
@@ -14,24 +14,34 @@ import sys
 
 import msgspec
 
-from ..api import LatencyClass
-from .duty import DEFAULT, Act, DutyCycle, Moment, Visit, load
+from ..engine.api import LatencyClass
+from .trace import DUTY_CYCLE, Act, Moment, Trace, Visit
 
 CLASSES = (LatencyClass.INTERACTIVE,) * 7 + (LatencyClass.STREAM,) * 2 + (LatencyClass.BACKGROUND,)
+SECONDS, EVERY = 300.0, 12.0
 
 
-def make(seconds: float, seed: int) -> DutyCycle:
-    """The same arguments give the same trace."""
+def duty_cycle(seconds: float, seed: int, every: float = EVERY, patience: float = 0.0) -> Trace:
+    """The same arguments give the same trace. `every`: seconds between two arrivals, on average."""
     dice = random.Random(seed)
     visits: list[Visit] = []
     at = 0.0
-    while (at := at + dice.expovariate(1 / 12)) < seconds - 10:
+    while (at := at + dice.expovariate(1 / every)) < seconds - 10:
         leaves = min(seconds, at + max(10.0, dice.lognormvariate(4.1, 0.6)))
         latency_class = dice.choice(CLASSES)
         moments = _moments(dice, at, leaves) if latency_class is LatencyClass.INTERACTIVE else ()
-        visits.append(Visit(f"s{len(visits)}", latency_class, round(at, 3), round(leaves, 3), moments))
-    command = f"python -m worldroom.engine.duel.make_duty_cycle {seconds:g} {seed}"
-    return DutyCycle(command, seconds, tuple(visits))
+        visits.append(Visit(f"s{len(visits)}", latency_class, round(at, 3), round(leaves, 3), moments, patience))
+    return Trace(f"python -m worldroom.simulation.duty_cycle {seconds:g} {seed}", seconds, tuple(visits))
+
+
+def crowd(people: int, seconds: float, seed: int) -> Trace:
+    """So many interactive people within the first seconds, who stay to the end: how many will the device hold?"""
+    dice = random.Random(seed)
+    visits = []
+    for number in range(people):
+        at = dice.uniform(0.0, min(10.0, seconds / 4))
+        visits.append(Visit(f"s{number}", LatencyClass.INTERACTIVE, at, seconds, _moments(dice, at, seconds)))
+    return Trace(f"a crowd of {people} for {seconds:g} s, seed {seed}", seconds, tuple(visits))
 
 
 def _moments(dice: random.Random, arrives: float, leaves: float) -> tuple[Moment, ...]:
@@ -56,12 +66,11 @@ def _moments(dice: random.Random, arrives: float, leaves: float) -> tuple[Moment
     return tuple(Moment(round(at, 3), act) for at, act in sorted(moments) if at < leaves)
 
 
-def published(count: int) -> list[DutyCycle]:
-    """The trace in the package, which is seed 1, and the next ones of its kind: seeds 2, 3, .."""
-    first = load()
-    return [first, *(make(first.seconds, seed) for seed in range(2, count + 1))]
+def several(count: int, every: float = EVERY) -> list[Trace]:
+    """Traces of 300 s with seeds 1, 2, 3, ..; the first one of usual arrivals is that in the package."""
+    return [duty_cycle(SECONDS, seed, every) for seed in range(1, count + 1)]
 
 
 if __name__ == "__main__":
-    seconds, seed = (float(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) == 3 else (300.0, 1)
-    DEFAULT.write_bytes(msgspec.json.encode(make(seconds, seed)) + b"\n")
+    seconds, seed = (float(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) == 3 else (SECONDS, 1)
+    DUTY_CYCLE.write_bytes(msgspec.json.encode(duty_cycle(seconds, seed)) + b"\n")
