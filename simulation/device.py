@@ -78,8 +78,8 @@ class SimulatedDevice:
             self._begin(queue[0])
         if self.handover:
             loop.call_later(self.handover, turn.ended, outcome)
-        else:
-            loop.call_soon(turn.ended, outcome)
+        else:  # a turn later, as from a thread: what else is due at this very moment comes first
+            loop.call_soon(loop.call_soon, turn.ended, outcome)
 
     def _revoke(self, turn: _Turn) -> bool:
         queue = self._turns[turn.batch.where]
