@@ -12,7 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from ..engine.api import LatencyClass
-from .person import Person
+from .person import SimulatedPerson
 from .prices import CardPrices
 from .simulation import Played, Setup
 from .trace import Act
@@ -124,18 +124,18 @@ def slo(prices: CardPrices) -> float:
     return prices.chunk_seconds + 1.5 * prices.chunk_price
 
 
-def within_slo(person: Person, bound: float) -> bool:
+def within_slo(person: SimulatedPerson, bound: float) -> bool:
     keys = person.took[Act.KEY]
     on_time = person.missed <= (1 - ON_TIME) * person.chunks
     return on_time and (not keys or quantile(keys, 0.95) <= bound)
 
 
-def guaranteed(people: Sequence[Person]) -> list[Person]:
+def guaranteed(people: Sequence[SimulatedPerson]) -> list[SimulatedPerson]:
     """Who was let in and is promised a pace."""
     return [p for p in people if p.entered is not None and p.visit.latency_class is not LatencyClass.BACKGROUND]
 
 
-def took(people: Sequence[Person], act: Act) -> Spread:
+def took(people: Sequence[SimulatedPerson], act: Act) -> Spread:
     return spread([seconds for person in people for seconds in person.took[act]])
 
 

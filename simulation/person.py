@@ -24,7 +24,7 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Person:
+class SimulatedPerson:
     """`seed` tells its worlds apart; `start`: the loop's time when the trace begins; other times are the trace's.
 
     The rest is what happened. `took`: seconds from act to frame; `lates`: time and lateness of each chunk; `entered`

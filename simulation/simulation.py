@@ -5,6 +5,7 @@ the device's work, the encoder's, and people. The clock of a trace starts when t
 """
 
 import asyncio
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from ..models.devices import USABLE
 from . import virtual_time
 from .device import SimulatedDevice
 from .encoder import encoder_of
-from .person import Person
+from .person import SimulatedPerson
 from .prices import CardPrices, cost_by
 from .trace import Trace
 
@@ -39,7 +40,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LoadSample:
     """How it stood at one moment; `worked`: device-seconds until then, `chunks` and `late`: counted until then."""
 
     at: float
@@ -58,8 +59,8 @@ class Played:
     """What happened. `worked`: device-seconds by queue; `batches` and `rows`: what the device ran meanwhile."""
 
     trace: Trace
-    people: tuple[Person, ...]
-    samples: tuple[Sample, ...]
+    people: tuple[SimulatedPerson, ...]
+    samples: tuple[LoadSample, ...]
     worked: Mapping[Placement, float]
     batches: int
     rows: int
@@ -93,9 +94,10 @@ async def _play(setup: Setup, trace: Trace) -> Played:
     batches, rows = device.batches, device.rows
     prices = {info.name: info.price_us / 1e6 for info in engine.cards()}
     most = {entry.card: entry.sessions_max for entry in engine.capacity()}
+    turns = itertools.cycle(by_name)
     people = [
-        Person(engine, visit, visit.card or setup.cards[number % len(setup.cards)].card.name, number + 1, start)
-        for number, visit in enumerate(trace.visits)
+        SimulatedPerson(engine, visit, visit.card or turn, number, start)
+        for number, (visit, turn) in enumerate(zip(trace.visits, turns, strict=False), 1)
     ]
     stays = [loop.create_task(person.stay()) for person in people]
     samples = await _sampled(engine, device, start, trace.seconds)
@@ -110,13 +112,13 @@ async def _play(setup: Setup, trace: Trace) -> Played:
     return Played(trace, tuple(people), samples, worked, batches, rows, prices, most)
 
 
-async def _sampled(engine: Engine, device: SimulatedDevice, start: float, seconds: float) -> tuple[Sample, ...]:
+async def _sampled(engine: Engine, device: SimulatedDevice, start: float, seconds: float) -> tuple[LoadSample, ...]:
     loop, samples, base = asyncio.get_running_loop(), [], sum(device.worked.values())
     for number in range(1, SAMPLES + 1):
         await asyncio.sleep(start + seconds * number / SAMPLES - loop.time())
         capacity = engine.capacity()
         samples.append(
-            Sample(
+            LoadSample(
                 at=seconds * number / SAMPLES,
                 people=sum(entry.sessions for entry in capacity),
                 waiting=capacity[0].waiting,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from worldroom.tests.paths import ROOT
 
-PACKAGES = ("cli", "clients", "engine", "kernels", "models", "rtc", "sessions", "training")
+PACKAGES = ("cli", "clients", "engine", "kernels", "models", "rtc", "sessions", "simulation", "training")
 SOURCES = [
     path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "node_modules" not in path.parts
 ] + [ROOT / "clock.py"]

@@ -20,6 +20,7 @@ READ_WHOLE = {
     "VideoGrant": "token of LiveKit's kind",
     "Claims": "token of LiveKit's kind",
     "GoldenChunk": "parity tests",
+<<<<<<< HEAD
     "FrameNote": "whoever reads the notes of a film",
     "RecordingInfo": "the library",
     "ChapterInfo": "the library",
@@ -30,6 +31,8 @@ READ_WHOLE = {
     "RecordingView": "whoever asked for a film",
     "Side": "a table",
     "Round": "a table",
+=======
+>>>>>>> 82c8a1f (Simulation: walls, names, folder list; the request policy on the engine's new session)
 }
 """Structs that somebody reads as a whole, field by field without naming them: who."""
 

@@ -11,6 +11,8 @@ from importlinter.application import use_cases
 from importlinter.domain.contract import Contract, registry
 from worldroom.tests.paths import ROOT
 
+NO_CLIMBING = "nobody below the command line imports training, clients, the simulation or the command line"
+
 
 @cache
 def graph() -> grimp.ImportGraph:
@@ -47,7 +49,9 @@ def broken_by(importer: str, imported: str) -> Iterator[str]:
     ("wall", "importer", "imported"),
     [
         ("rtc > sessions > engine > models > kernels", "engine.engine", "sessions.messages"),
-        ("nobody below the command line imports training, clients or the command line", "models.drive", "training"),
+        (NO_CLIMBING, "models.drive", "training"),
+        (NO_CLIMBING, "engine.engine", "simulation.device"),
+        ("the simulation sees engine and models alone", "simulation.person", "sessions.messages"),
         ("rtc and sessions see engine.api alone", "sessions.rooms.room", "engine.session.session"),
         ("rtc and sessions see engine.api alone", "rtc.viewer", "models.contract.card"),
         ("clients see rtc.wire alone", "clients.python.room", "rtc.edge"),
