@@ -20,7 +20,6 @@ READ_WHOLE = {
     "VideoGrant": "token of LiveKit's kind",
     "Claims": "token of LiveKit's kind",
     "GoldenChunk": "parity tests",
-<<<<<<< HEAD
     "FrameNote": "whoever reads the notes of a film",
     "RecordingInfo": "the library",
     "ChapterInfo": "the library",
@@ -29,10 +28,6 @@ READ_WHOLE = {
     "SessionDetail": "the library",
     "TimelineMark": "the library",
     "RecordingView": "whoever asked for a film",
-    "Side": "a table",
-    "Round": "a table",
-=======
->>>>>>> 82c8a1f (Simulation: walls, names, folder list; the request policy on the engine's new session)
 }
 """Structs that somebody reads as a whole, field by field without naming them: who."""
 
