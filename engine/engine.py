@@ -1,4 +1,4 @@
-"""The engine behind `api.Door`: opens and closes sessions, routes commands, says what is held.
+"""The engine behind `api.EngineClient`: opens and closes sessions, routes commands, says what is held.
 
 One device, several cards, one event loop. `start` makes every card warm and priced; before that nothing is admitted.
 Knows sessions by name only: who comes in is `admission/admission.py`, what happens to them is `session/session.py`.
@@ -41,7 +41,7 @@ from .warmup import warm_up
 
 
 class Engine:
-    """Implements `api.Door`. Make it and call everything on one event loop."""
+    """Implements `api.EngineClient`. Make it and call everything on one event loop."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """The one door of the engine: messages in, events out. The only module of the engine that rtc and sessions see.
 
-Message-shaped on purpose: the same structs cross the worker's socket (`process/link.py`). Imports no tensor library.
+Message-shaped on purpose: the same structs cross the worker's socket (`worker/ipc.py`). Imports no tensor library.
 Times are seconds on the server's monotonic clock (`Clock.now`), durations are microseconds (`_us`).
 """
 

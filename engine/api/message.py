@@ -1,4 +1,4 @@
-"""What everything that crosses the engine's door has in common; `api.py` says what crosses it."""
+"""What everything that crosses the engine's door has in common; `door.py` says what crosses it."""
 
 from enum import StrEnum
 

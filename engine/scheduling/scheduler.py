@@ -1,6 +1,6 @@
 """Which waiting steps run next: a pure function of the queue, the time and the prices, in four layers.
 
-    ready (the queue: loops said what is next)  ->  urgency.py  ->  deadlines.py  ->  compatible.py
+    ready (the queue: loops said what is next)  ->  urgency.py  ->  deadlines.py  ->  batching.py
 
 The most urgent ticket that may start and need not yield leads; compatible ones join its batch while every member meets
 its deadline. Work with slack does not start when it would still hold the device at `reserved`, the moment an

@@ -1,4 +1,4 @@
-"""`api.Door` in the edge process: the engine lives in a worker process, this is its door. Imports no tensor library.
+"""`api.EngineClient` in the edge process: the engine lives in a worker process, this is its door. No tensor library.
 
     edge: post, open --> [socket] --> worker: Engine          worker dies or hangs: it is killed, a new one starts, and
     edge: events    <-- [socket] <-- worker: events           every session is revived from its checkpoint and its past

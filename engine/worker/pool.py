@@ -16,7 +16,7 @@ LINES_MAX = 256
 
 
 class WorkerPool:
-    """Implements `api.Door` over started or startable doors; at least one."""
+    """Implements `api.EngineClient` over started or startable doors; at least one."""
 
     def __init__(self, workers: tuple[WorkerClient, ...]) -> None:
         if not workers:

@@ -1,7 +1,7 @@
 """One worker process as the edge holds it: started on a socket pair, watched, and ended for good.
 
 A child dies with the edge, however the edge ends: the kernel kills it (PR_SET_PDEATHSIG) and its socket closes. Knows
-no sessions; `remote.py` says what a death means.
+no sessions; `client.py` says what a death means.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Bounds on what a peer may make the data channels hold: a message's size, and how long it may take to arrive.
 
 aiortc keeps the parts of a message until the last one comes, however many there are. Built on its internals;
-`tests/unit/rtc/test_rtc_aiortc_hooks.py` asserts that they exist.
+`tests/unit/rtc/media/test_rtc_aiortc_hooks.py` asserts that they exist.
 """
 
 from collections.abc import Callable

@@ -127,3 +127,16 @@ def test_every_path_that_a_page_names_exists(page: str) -> None:
         and (word.split("/")[0] in folders if "/" in word else word.endswith(".py") and word not in names)
     ]
     assert missing == []
+
+
+def test_every_file_that_a_docstring_names_exists() -> None:
+    """By its path from anywhere: `door.py`, `api/door.py`, `engine/api/door.py`."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    known = {path[at:] for path in listed for at in (0, *(slash.end() for slash in re.finditer("/", path)))}
+    missing = [
+        f"{relative(path)}: {name}"
+        for path in SOURCES
+        for name in re.findall(r"(?:`|-> +)([\w./-]+\.py)\b", path.read_text())
+        if name not in known
+    ]
+    assert missing == []
