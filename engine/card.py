@@ -12,7 +12,7 @@ from ..models.contract.loop import StepKind, WorkPlan
 from ..models.contract.placement import Placement
 from .api import CardInfo, ControlInfo, FirstFramesSize
 from .caches.pools import SlabPool, SlotWrites, content_of, digest_of
-from .drive import NoCache, Writes
+from .drive import LoopFault, NoCache, Writes
 from .output.playout import ABSORBED, Allowance, Lead
 from .scheduling.costs import Costs, Estimate, StepKey
 
@@ -33,7 +33,8 @@ class CardCounters:
 @dataclass(slots=True)
 class CardRuntime:
     """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, `leads` the way
-    to the first packet, all by number of denoise steps: they predict the next chunk.
+    to the first packet, all by number of denoise steps: they predict the next chunk. `writing`: seconds of one
+    run of the prompt loop.
     """
 
     loaded: LoadedCard
@@ -42,6 +43,7 @@ class CardRuntime:
     profiles: dict[int, tuple[StepKey, ...]] = field(default_factory=dict)
     chunks: dict[int, Estimate] = field(default_factory=dict)
     encoding: Estimate = field(default_factory=Estimate)
+    writing: Estimate = field(default_factory=Estimate)
     counters: CardCounters = field(default_factory=CardCounters)
     leads: defaultdict[int, Lead] = field(default_factory=lambda: defaultdict(Lead))
 
@@ -67,8 +69,12 @@ class CardRuntime:
         return NoCache() if self.loaded.card.cache is None else SlotWrites(self.pool, slot)
 
     def step_key(self, plan: WorkPlan[Any], loop: str | None = None) -> StepKey:
-        """`loop` None = the card's main loop."""
-        return self.key(self.loaded.card.main_loop if loop is None else loop, plan.kind, plan.shape)
+        """`loop` None = the card's main loop. Raises `LoopFault` for a step that the card does not name."""
+        name = self.loaded.card.main_loop if loop is None else loop
+        spec = next(spec for spec in self.loaded.card.loops if spec.name == name)
+        if plan.kind not in spec.steps:
+            raise LoopFault(f"{name} asks for a '{plan.kind}' step, the card names {', '.join(spec.steps)}")
+        return self.key(name, plan.kind, plan.shape)
 
     def prompt_step(self) -> StepKey:
         return self.key("", StepKind.PROMPT_ENCODE)
@@ -94,7 +100,8 @@ class CardRuntime:
     def load(self, costs: Costs, steps: int) -> float:
         """Conservative seconds that a chunk takes of the busier of the device's threads."""
         whole, aux = self.chunk_price(steps), self.aux_seconds(costs, steps)
-        return max(whole - aux, aux)
+        written = self.writing.conservative / max(1, self.loaded.card.prompt_every)
+        return max(whole - aux + written, aux)
 
     def aux_seconds(self, costs: Costs, steps: int) -> float:
         """Seconds that a chunk takes of the auxiliary thread, on average."""

@@ -10,14 +10,18 @@ Knows no device, no clock and no model.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ..models.contract.cache import CacheView
 from ..models.contract.card import FrameSpec
-from ..models.contract.loop import Ask, ChunkLoop, Commit, Done, Outcome, StepKind, WorkPlan
+from ..models.contract.loop import Ask, ChunkLoop, Commit, Done, Loop, Outcome, StepKind, WorkPlan
 from .cancel import CancelScope
+
+
+class LoopFault(RuntimeError):
+    """A loop that does not keep the contract: what it returned is not what was asked for."""
 
 
 class BadFrames(ValueError):
@@ -53,6 +57,8 @@ class NoCache:
     def rollback(self) -> None: ...
 
 
+AskT = TypeVar("AskT")
+Made = TypeVar("Made")
 Execute = Callable[[WorkPlan[Any], CacheView | None], Awaitable[Any]]
 
 
@@ -128,15 +134,19 @@ async def drive_chunk(
     scope: CancelScope,
     frame: FrameSpec,
     overlap: DecodeOverlap | None = None,
+    start: Any | None = None,
+    stepped: Callable[[Any], None] = lambda state: None,
 ) -> Outcome[Any]:
-    """Make one chunk. Raises `Superseded`, `BadFrames` or whatever a step raised; then nothing of it is committed,
-    unless it was released: then only its pictures are missing.
+    """Make one chunk, from its beginning or from a state it had. `stepped` hears the state after each step.
+
+    Raises `Superseded`, `BadFrames`, `LoopFault` or whatever a step raised; then nothing of it is committed, unless it
+    was released: then only its pictures are missing.
     """
     asked = released = False
     try:
         scope.check()
-        state = loop.init(ask)
-        while not isinstance(plan := loop.next(state), Done):
+        state = loop.init(ask) if start is None else start
+        while not isinstance(plan := _next(loop, state), Done):
             if plan.kind is StepKind.DECODE and overlap is not None and not asked:
                 asked = True
                 state, released = await _before_decode(loop, state, writes, scope, overlap)
@@ -151,7 +161,9 @@ async def drive_chunk(
                 writes.commit()
             scope.check()
             state = loop.advance(state, result)
+            stepped(state)
         outcome = loop.finalize(state)
+        _check_made(loop, outcome, Outcome)
         _check_frames(outcome.frames, frame.shape(opens=ask.carry is None))
         if not released:
             writes.commit()
@@ -161,6 +173,33 @@ async def drive_chunk(
             writes.rollback()
         raise
     return outcome
+
+
+async def drive_loop(loop: Loop[AskT, Any, Any, Any, Made], ask: AskT, execute: Execute, scope: CancelScope) -> Made:
+    """Run a loop beside the main one, from its ask to what it makes; its steps see no cache and commit nothing.
+
+    Raises `Superseded`, `LoopFault` or whatever a step raised.
+    """
+    scope.check()
+    state = loop.init(ask)
+    while not isinstance(plan := _next(loop, state), Done):
+        result = await execute(plan, None)
+        scope.check()
+        state = loop.advance(state, result)
+    return loop.finalize(state)
+
+
+def _next(loop: Loop[Any, Any, Any, Any, Any], state: Any) -> WorkPlan[Any] | Done:
+    plan: object = loop.next(state)
+    if not isinstance(plan, WorkPlan | Done):
+        raise LoopFault(f"{type(loop).__name__}.next returned a {type(plan).__name__}, a WorkPlan or Done is needed")
+    return plan
+
+
+def _check_made(loop: object, made: object, kind: type[object]) -> None:
+    if not isinstance(made, kind):
+        name = type(loop).__name__
+        raise LoopFault(f"{name}.finalize returned a {type(made).__name__}, an {kind.__name__} is needed")
 
 
 async def _before_decode(
@@ -177,7 +216,9 @@ async def _before_decode(
     return state, True
 
 
-def _check_frames(frames: np.ndarray[Any, Any], promised: tuple[int, ...]) -> None:
+def _check_frames(frames: object, promised: tuple[int, ...]) -> None:
+    if not isinstance(frames, np.ndarray):
+        raise BadFrames(f"frames are a {type(frames).__name__}, the card promises an array of uint8")
     if frames.dtype != np.uint8:
         finite = bool(np.isfinite(frames).all())
         raise BadFrames(f"frames are {frames.dtype} (all finite: {finite}), the card promises uint8")

@@ -22,6 +22,7 @@ from .cancel import CancelScope
 from .card import CardRuntime
 from .device.device import Device
 from .device.dispatch import Dispatcher
+from .device.observers import Finite
 from .drive import DecodeOverlap
 from .scheduling.costs import Costs
 from .scheduling.scheduler import Rules
@@ -35,7 +36,7 @@ class Rollout:
 
     def __init__(self, loaded: LoadedCard, device: Device, clock: Clock, seed: int, steps: int | None = None) -> None:
         self._served, self._device, self._clock = CardRuntime.with_slots(loaded, 1), device, clock
-        self._dispatcher = Dispatcher(device, Costs(), clock, Rules(1, 0.0, seed), lambda: math.inf)
+        self._dispatcher = Dispatcher(device, Costs(), clock, Rules(1, 0.0, seed), lambda: math.inf, (Finite(),))
         self._scope = CancelScope()
         self._opening = Open("rollout", loaded.card.name, seed, LatencyClass.BACKGROUND, steps=steps)
         self._overlaps = loaded.card.program.where(loaded.card.main_loop, StepKind.DECODE) is Placement.AUX
@@ -53,7 +54,9 @@ class Rollout:
             encoded = await self._dispatcher.run(served.loaded, served.prompt_step(), prompt, self._scope)
             shares = (PromptShare(served.prompt_key(prompt), 1.0),)
             world, overlap = SessionWorld(served, self._opening), None
-            driver = ChunkDriver(world, self._dispatcher, LatencyClass.BACKGROUND, lambda key: encoded.result)
+            driver = ChunkDriver(
+                world, self._dispatcher, LatencyClass.BACKGROUND, self._scope, lambda key: encoded.result
+            )
             for controls in actions:
                 overlap = DecodeOverlap(lambda: self._overlaps, world.go_on, before=overlap)
                 conditions = Conditions(0, controls, (0.0, 0.0), shares, 1, 0)

@@ -90,7 +90,7 @@ async def _rehearse(
     until = clock.now() + seconds
     encoded = await dispatcher.run(loaded, served.prompt_step(), loaded.card.suggestions[0], services.scope)
     world = SessionWorld(served, api.Open("", loaded.card.name, seed=0, steps=steps))
-    driver = ChunkDriver(world, dispatcher, api.LatencyClass.INTERACTIVE, lambda key: encoded.result)
+    driver = ChunkDriver(world, dispatcher, api.LatencyClass.INTERACTIVE, services.scope, lambda key: encoded.result)
     try:
         for number in range(count):
             chunk = EngineChunk(number, _idle(served), services.scope, clock.now())
@@ -99,6 +99,7 @@ async def _rehearse(
             if clock.now() >= until:
                 break
     finally:
+        await driver.close()
         world.leave_slot()
     return outcome
 

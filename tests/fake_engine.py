@@ -45,6 +45,14 @@ def toy(fps: int = 24, per_chunk: int = 1, decode: Placement = Placement.DEVICE)
     return replace(loaded, card=replace(loaded.card, program=realtime(decode)))
 
 
+def narrated(fps: int = 24, decode: Placement = Placement.DEVICE) -> LoadedCard:
+    """The toy with a second loop on the same instance, which writes a prompt every four chunks."""
+    loaded = catalog.load("toy-narrated", options=packed(ToySpec(fps=fps, sleeps=False)))
+    program = loaded.card.program
+    nodes = tuple(replace(node, where=decode) if node.name == "decode" else node for node in program.nodes)
+    return replace(loaded, card=replace(loaded.card, program=replace(program, nodes=nodes)))
+
+
 def steady(seconds: float) -> Callable[[Batch], float]:
     return lambda batch: 0.0 if batch.kind is StepKind.PROMPT_ENCODE else seconds
 

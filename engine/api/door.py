@@ -255,6 +255,7 @@ class Frame(Message, frozen=True):
     """One encoded frame, handed out at its playout time.
 
     `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264; `begun` when its chunk's conditions were sampled.
+    `preview`: it shows what its chunk will be, before that is done.
     """
 
     session: str
@@ -270,6 +271,7 @@ class Frame(Message, frozen=True):
     begun: float
     timings: Timings
     raw: RawPlace | None = None
+    preview: bool = False
 
 
 class Fault(Message, frozen=True):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...models.contract.fingerprint import fingerprint_of
 from ...models.contract.first_frames import FirstFrames
 from ...models.contract.loaded import LoadedCard
+from ...models.contract.loop import PromptAsk
 from ...models.shared import serial
 
 
@@ -29,10 +30,32 @@ class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: serial.Portable
 
 
+class PromptProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a world's prompt loop is: the text that steers now ('' = none yet), and what the newest run was asked."""
+
+    text: str
+    run: int
+    carry: bytes | None
+    seen: bytes | None
+
+    @classmethod
+    def of(cls, loaded: LoadedCard, text: str, ask: PromptAsk[Any]) -> "PromptProgress":
+        carry = None if ask.carry is None else serial.dumps(ask.carry)
+        return cls(text, ask.run, carry, carry_bytes(loaded, ask.seen))
+
+    def ask(self, loaded: LoadedCard, seed: int, branch: int) -> PromptAsk[Any]:
+        """Raises `SnapshotMismatch` or `serial.SerialError`."""
+        if loaded.prompt_carry is None:
+            raise SnapshotMismatch(f"the prompt loop of card '{loaded.card.name}' has no snapshots")
+        carry = None if self.carry is None else serial.loads(self.carry, loaded.prompt_carry)
+        seen = None if self.seen is None else serial.loads(self.seen, _portable(loaded))
+        return PromptAsk(seed, branch, self.run, carry, seen)
+
+
 class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """See the module docstring. `made_by` must equal `maker(loaded)` of who continues it; `carry` None = not begun.
     `picture`: the last frame made, for who joins a world that stands still. `opening`: what a world that has not begun
-    starts from.
+    starts from. `prompts`: of a card with a prompt loop.
     """
 
     made_by: str
@@ -47,6 +70,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features: tuple[Feature, ...]
     picture: NDArray[np.uint8] | None
     opening: FirstFrames | None = None
+    prompts: PromptProgress | None = None
 
     def dumps(self) -> bytes:
         return serial.dumps(self)

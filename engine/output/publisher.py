@@ -45,6 +45,7 @@ class RawFrame:
     begun: float
     timings: Timings
     took: float | None = None
+    preview: bool = False
 
 
 class FramePublisher:
@@ -117,6 +118,11 @@ class FramePublisher:
         while len(self._raw) > self._raw_max:
             self._drop()
         self._changed.set()
+
+    def preview(self, shots: list[RawFrame]) -> None:
+        """Show them now, where nothing else waits to be shown: they are made of a chunk that is not done."""
+        if not self._raw and shots and shots[0].epoch >= self._epoch:
+            self.push(shots)
 
     def skip(self, frames: int) -> None:
         """So many were made of a world that was redirected meanwhile."""
@@ -224,6 +230,7 @@ class FramePublisher:
                 begun=shot.begun,
                 timings=msgspec.structs.replace(shot.timings, encode_us=round(seconds * 1e6)),
                 raw=None if self._ring is None else self._ring.write(frame, shot.picture),
+                preview=shot.preview,
             )
         )
 

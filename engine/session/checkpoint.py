@@ -49,7 +49,7 @@ async def capture(
     entries, count, generation = pool.view(slot).committed, pool.count(slot), world.generation
     seed, number, epoch, carry, picture = world.seed, world.number, world.epoch, world.carry, world.picture
     first_frames = world.first_frames
-    features = snapshot.features_of(prompts.held())
+    features, written = snapshot.features_of(prompts.held()), world.prompt_progress()
     data = await cache_io(world, services, scope, ReadEntries(slot, entries), latest_start) if entries else ()
     if world.generation != generation or not pool.untouched(slot, entries, count):
         return None
@@ -66,6 +66,7 @@ async def capture(
         features=features,
         picture=picture,
         opening=first_frames,
+        prompts=written,
     )
 
 
@@ -81,6 +82,7 @@ async def write_back(
     world.served.pool.restore(world.slot, kept.count)
     world.seed, world.branch, world.number, world.epoch = kept.seed, kept.branch, kept.number, kept.epoch
     world.carry, world.picture, world.first_frames = carry, kept.picture, kept.opening
+    world.progress = kept.prompts
     for feature in kept.features:
         prompts.put(feature.key, feature.value)
 

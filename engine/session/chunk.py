@@ -62,8 +62,10 @@ class EngineChunk:
             encode_us=0,
         )
 
-    def shots(self, frames: npt.NDArray[np.uint8], times: Iterable[float], took: float) -> list[RawFrame]:
-        """`took`: seconds since its conditions were due, the waiting for others left out."""
+    def shots(
+        self, frames: npt.NDArray[np.uint8], times: Iterable[float], took: float | None, preview: bool = False
+    ) -> list[RawFrame]:
+        """`took`: seconds since its conditions were due, the waiting for others left out; None of a preview."""
         conditions, timings = self.conditions, self.timings()
         return [
             RawFrame(
@@ -77,6 +79,7 @@ class EngineChunk:
                 begun=self.begun,
                 timings=timings,
                 took=took if index == 0 else None,
+                preview=preview,
             )
             for index, (picture, at) in enumerate(zip(frames, times, strict=True))
         ]

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ...models.contract.cache import CacheView
-from ...models.contract.loop import Outcome, WorkPlan
+from ...models.contract.loop import Outcome, Preview, Previews, WorkPlan
 from .. import api
-from ..cancel import Superseded
+from ..cancel import CancelScope, Superseded
 from ..device.dispatch import Dispatcher
 from ..drive import drive_chunk
 from .chunk import EngineChunk
+from .chunk_progress import ChunkProgressLog
+from .prompt_writer import PromptWriter
 from .world import SessionWorld
 
 log = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ log = logging.getLogger(__name__)
 
 class ChunkDriver:
     """`feature` looks a prompt's embedding up by its key. `encode_lead`: seconds between the last step of a chunk and
-    its deadline that belong to the encoder.
+    its deadline that belong to the encoder. `progress` writes chunks down under way, `preview` shows parts of them.
     """
 
     def __init__(
@@ -30,18 +32,32 @@ class ChunkDriver:
         world: SessionWorld,
         dispatcher: Dispatcher,
         latency_class: api.LatencyClass,
+        scope: CancelScope,
         feature: Callable[[str], object],
         encode_lead: Callable[[], float] = lambda: 0.0,
+        progress: ChunkProgressLog | None = None,
+        preview: Callable[[EngineChunk, Preview], None] = lambda chunk, preview: None,
     ) -> None:
         self._world, self._dispatcher, self._latency_class = world, dispatcher, latency_class
-        self._feature, self._encode_lead = feature, encode_lead
+        self._feature, self._encode_lead, self._progress, self._preview = feature, encode_lead, progress, preview
+        loaded = world.served.loaded
+        self._previews: Previews[Any] | None = loaded.loop if isinstance(loaded.loop, Previews) else None
+        self._writer: PromptWriter | None = None
+        if loaded.prompt_loop is not None:
+            self._writer = PromptWriter(world, dispatcher, latency_class, scope)
+            world.prompt_progress = self._writer.progress
 
     async def drive(self, chunk: EngineChunk) -> Outcome[Any]:
         """Make the world's next chunk and move the world on. Raises what `drive.drive_chunk` raises; then the world
         stays where it is, unless the chunk was released. The caller ends `chunk.overlap`.
         """
         world, loaded = self._world, self._world.served.loaded
+        start = None
         try:
+            if self._writer is not None:
+                world.written = await self._writer.before(chunk)
+            if self._progress is not None:
+                start = await self._progress.state_of(chunk)
             outcome = await drive_chunk(
                 loaded.loop,
                 world.ask(chunk.conditions, self._feature),
@@ -50,6 +66,8 @@ class ChunkDriver:
                 chunk.scope,
                 loaded.card.frame,
                 chunk.overlap,
+                start,
+                lambda state: self._stepped(chunk, state),
             )
         finally:
             self._dispatcher.release(chunk.scope)
@@ -58,6 +76,19 @@ class ChunkDriver:
         else:
             world.advance(outcome)
         return outcome
+
+    async def close(self) -> None:
+        """Wait until what runs beside the chunks is over; the scope is cancelled, or nobody begins another chunk."""
+        if self._writer is not None:
+            await self._writer.close()
+        if self._progress is not None:
+            await self._progress.close()
+
+    def _stepped(self, chunk: EngineChunk, state: Any) -> None:
+        if self._progress is not None:
+            self._progress.note(chunk, state)
+        if self._previews is not None and (preview := self._previews.preview(state)) is not None:
+            self._preview(chunk, preview)
 
     async def _execute(self, chunk: EngineChunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         """The step's result. Raises what it raised, or `Superseded`."""

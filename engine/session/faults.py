@@ -6,7 +6,7 @@ from collections.abc import Callable
 from .. import api
 from ..caches.pools import UnknownFeature
 from ..card import CardRuntime
-from ..drive import BadFrames
+from ..drive import BadFrames, LoopFault
 from .mailbox import Mailbox
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,8 @@ class Faults:
         match problem:
             case BadFrames():
                 self.tell("bad_frames", str(problem), halt)
+            case LoopFault():
+                self.tell("bad_loop", str(problem), halt)
             case UnknownFeature():
                 self.tell("unknown_prompt", f"no feature {problem.key}: encode the prompt again", halt)
             case _:

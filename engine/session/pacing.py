@@ -7,7 +7,7 @@ Safety before a deadline and what others' steps are allowed to take are learnt h
 
 from collections.abc import Callable
 
-from ...models.contract.loop import Outcome
+from ...models.contract.loop import Outcome, Preview
 from .. import api
 from ..card import CardRuntime
 from ..output.playout import Margin, Playout
@@ -138,6 +138,12 @@ class Pacer:
             return
         times = self._playout.place(ready, len(outcome.frames))
         self._publisher.push(chunk.shots(outcome.frames, times, now - chunk.asked - chunk.waited))
+
+    def preview(self, chunk: EngineChunk, preview: Preview) -> None:
+        """A part of a chunk that is not done: shown at once, without moving the playout clock."""
+        now = self._services.clock.now()
+        times = [now + index * self._playout.interval for index in range(len(preview.frames))]
+        self._publisher.preview(chunk.shots(preview.frames, times, None, preview=True))
 
     @property
     def _lead(self) -> float:

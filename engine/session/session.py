@@ -16,6 +16,7 @@ from ..card import CardRuntime
 from ..services import Services
 from .checkpoint import Checkpoints
 from .chunk import EngineChunk
+from .chunk_progress import ChunkProgressLog
 from .driver import ChunkDriver
 from .faults import Faults
 from .mailbox import Mailbox
@@ -56,8 +57,16 @@ class EngineSession:
         self.pacer = Pacer(opening, served, services, self.steps, self._emit, self._encoder_failed)
         self._prompts = Prompts(self.session, served, services, scope, self._emit)
         self._checkpoints = Checkpoints(self.world, services, scope, self._prompts)
-        driver = ChunkDriver(
-            self.world, services.dispatcher, self.latency_class, services.features.get, self.pacer.encode_lead
+        portable = served.loaded.state is not None and services.store is not None
+        self._driver = driver = ChunkDriver(
+            self.world,
+            services.dispatcher,
+            self.latency_class,
+            scope,
+            services.features.get,
+            self.pacer.encode_lead,
+            ChunkProgressLog(self.world, services, self.session) if portable else None,
+            self.pacer.preview,
         )
         self._maker = ChunkMaker(
             self.world, services, scope, driver, self.pacer, self._checkpoints, self._mailbox, self._faults, self._emit
@@ -233,6 +242,7 @@ class EngineSession:
     async def _release(self) -> None:
         """Give everything back, once nothing of it is on the device."""
         await self._maker.settled()
+        await self._driver.close()
         await self.pacer.close()
         await self._prompts.close()
         self._suspension.stop_retiring()

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...models.contract.loop import Ask, Outcome
 from .. import api
+from ..caches.snapshot import PromptProgress
 from ..card import CardRuntime
 from ..drive import NoCache, Writes
 
@@ -37,13 +38,19 @@ class SessionWorld:
         """Restarts so far: what was noted before one says nothing after it."""
         self.first_frames: api.FirstFrames | None = None
         """What the first chunk starts from; forgotten once that is made."""
+        self.written: object | None = None
+        """Embedding of what the card's prompt loop wrote, for the chunk that begins next."""
+        self.prompt_progress: Callable[[], PromptProgress | None] = lambda: self.progress
+        """Where the prompt loop is at this boundary, for a snapshot; who runs it says so."""
+        self.progress: PromptProgress | None = None
+        """Where the prompt loop is in a world that was restored; taken over once by who runs it."""
         self._restart: tuple[int, int, api.FirstFrames | None] | None = None
 
     def unmake(self) -> None:
         """Give the slot back and be what it was before its first chunk: it could not be made again."""
         self.leave_slot()
         self.seed, self.branch, self.number, self.epoch = self._first.seed, self._first.branch, 0, 0
-        self.carry = self.picture = self.first_frames = None
+        self.carry = self.picture = self.first_frames = self.progress = None
         self.generation += 1
 
     def ask(self, conditions: api.Conditions, feature: Callable[[str], object]) -> Ask[Any]:
@@ -58,6 +65,7 @@ class SessionWorld:
             carry=self.carry,
             committed=self.served.pool.count(self.slot),
             opening_FHWC=None if self.first_frames is None else self.first_frames.unpack(),
+            written=self.written,
         )
 
     def advance(self, outcome: Outcome[Any]) -> None:
@@ -93,6 +101,7 @@ class SessionWorld:
 
     def begin_anew(self, epoch: int, seed: int, first_frames: api.FirstFrames | None = None) -> None:
         self.epoch, self.seed, self.carry, self.first_frames = epoch, seed, None, first_frames
+        self.progress = None
         self.generation += 1
         if self.slotted:
             self.served.pool.reset(self.slot)

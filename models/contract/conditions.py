@@ -42,3 +42,11 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt_version: int
     input_seq: int
     recache: bool = False
+
+    def steers_like(self, other: "Conditions") -> bool:
+        """Whether a chunk under them has the same bits: who pressed when, and which version asked, is none of it."""
+        return self._steering == other._steering
+
+    @property
+    def _steering(self) -> tuple[object, ...]:
+        return self.epoch, self.controls, self.pointer, self.prompts, self.recache

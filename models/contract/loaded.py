@@ -83,6 +83,10 @@ class LoadedCard:
     def __post_init__(self) -> None:
         check_loops(self.card, self.loops)
         check_methods(self.card, "runtime", self.runtime, _RUNTIME_METHODS)
+        if self.state is not None and self.card.cache is not None:
+            raise CardFault(
+                self.card.name, "state", "a chunk whose steps write a cache cannot be written down under way"
+            )
         if self.slab is not None:
             check_methods(self.card, "slab", self.slab, _SLAB_METHODS)
         if self.extra is not None:

@@ -24,7 +24,7 @@ from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.models.contract.loop import Ask, Commit, Done, Outcome
+from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, PromptAsk
 from worldroom.tests.fake_engine import BlankEncoder, started, steady
 
 CLASSES = (api.LatencyClass.INTERACTIVE,) * 3 + (api.LatencyClass.STREAM, api.LatencyClass.BACKGROUND)
@@ -165,6 +165,31 @@ class Wanderer:
         return tuple((known[share.key], share.weight) for share in conditions.prompts)
 
 
+@dataclass(slots=True)
+class Narrator:
+    """The prompt loop of a world on its own: each run whole, when the chunk it begins with begins."""
+
+    twin: LoadedCard
+    seed: int
+    text: str = ""
+    carry: object = None
+    written: object = None
+
+    def before(self, chunk: int, seen: object) -> object:
+        loop, runtime = self.twin.prompt_loop, self.twin.runtime
+        if loop is None or chunk % self.twin.card.prompt_every:
+            return self.written
+        if self.text:
+            self.written = runtime.encode_prompt(self.text)
+        state = loop.init(PromptAsk(self.seed, 0, chunk // self.twin.card.prompt_every, self.carry, seen))
+        while not isinstance(plan := loop.next(state), Done):
+            (result,) = runtime.execute(plan.kind, [plan.row], [None])
+            state = loop.advance(state, result)
+        outcome = loop.finalize(state)
+        self.text, self.carry = outcome.text, outcome.carry
+        return self.written
+
+
 def alone(
     twin: LoadedCard,
     seed: int,
@@ -178,9 +203,11 @@ def alone(
     runtime.allocate(1)
     committed: tuple[int, ...] = ()
     commits, carry, outcomes = 0, None, []
+    narrator = Narrator(twin, seed)
     for number, (conditions, texts) in enumerate(given, first):
         features = tuple((runtime.encode_prompt(text), weight) for text, weight in texts)
-        state = loop.init(Ask(seed, 0, number, steps, conditions, features, carry, commits))
+        written = narrator.before(number, carry)
+        state = loop.init(Ask(seed, 0, number, steps, conditions, features, carry, commits, written=written))
         staged: tuple[int, ...] = ()
         while not isinstance(plan := loop.next(state), Done):
             free = next(entry for entry in range(cache.ring) if entry not in committed)

@@ -4,12 +4,16 @@ The toy's latents depend on every commit, on the order of the cache and on the n
 digest. What it makes alone is asked twice: of its own loop without the engine, and of the golden, which shares no code.
 """
 
+import itertools
+
 import pytest
 from worldroom.engine.session.world import SessionWorld
+from worldroom.engine.spec import EngineSpec
+from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.placement import Placement
 from worldroom.models.toy import golden
 from worldroom.simulation.virtual_time import run
-from worldroom.tests.fake_engine import toy
+from worldroom.tests.fake_engine import Person, narrated, started, steady, toy, until
 from worldroom.tests.interleave.scene import Wanderer, check, together
 
 SESSIONS = (2, 4, 8)
@@ -41,13 +45,23 @@ def interleave_ahead(sessions: int, seed: int) -> list[Wanderer]:
     return people
 
 
-def check_golden(person: Wanderer, per_chunk: int) -> None:
+def interleave_narrated(sessions: int, seed: int) -> list[Wanderer]:
+    """Two loops on one instance: a narrator writes the next prompt while chunks are made, of everybody in one queue."""
+    where = Placement.AUX if seed % 3 == 2 else Placement.DEVICE
+    people: list[Wanderer] = run(together(narrated(decode=where), seed, sessions, CHUNKS, (1, 2), TIMES))
+    for person in people:
+        check(person, narrated())
+        check_golden(person, 1, narrates=True)
+    return people
+
+
+def check_golden(person: Wanderer, per_chunk: int, narrates: bool = False) -> None:
     for seed, made in person.lived():
         inputs = [
             golden.GoldenInput(conditions.controls, person.texts_of(conditions), conditions.input_seq)  # type: ignore[arg-type]
             for _, conditions in made
         ]
-        expected = golden.run(seed, 0, person.steps, 24, per_chunk, inputs, made[0][0].chunk)
+        expected = golden.run(seed, 0, person.steps, 24, per_chunk, inputs, made[0][0].chunk, narrates)
         assert [done.digest for done, _ in made] == [chunk.digest for chunk in expected]
 
 
@@ -61,6 +75,38 @@ def test_interleaved_sessions_make_what_each_makes_alone(sessions: int, seed: in
 @pytest.mark.parametrize("seed", range(10))
 def test_worlds_that_are_ahead_of_their_pictures_make_what_each_makes_alone(sessions: int, seed: int) -> None:
     interleave_ahead(sessions, seed)
+
+
+@pytest.mark.parametrize("sessions", SESSIONS)
+@pytest.mark.parametrize("seed", range(10))
+def test_two_loops_of_one_card_make_what_they_make_alone(sessions: int, seed: int) -> None:
+    interleave_narrated(sessions, seed)
+
+
+def test_both_loops_share_batches_with_those_of_other_sessions() -> None:
+    """In the gate above steps of two loops take turns, and tokens of several narrators run as one batch."""
+
+    async def scene() -> list[tuple[StepKind, int]]:
+        engine, device = await started(steady(0.002), (narrated(),), EngineSpec(slots=4, share_cap=1.0))
+        people = [Person(engine, f"s{n}") for n in range(4)]
+        for person in people:
+            await person.open("toy-narrated")
+        before = len(device.ran)
+        await until(lambda: all(len(person.done) >= 12 for person in people))
+        await engine.close()
+        return device.ran[before:]
+
+    ran = run(scene())
+    kinds = [kind for kind, _ in ran]
+    turns = sum(a is StepKind.TOKEN and b is StepKind.DENOISE for a, b in itertools.pairwise(kinds))
+    assert turns > 5 and max(rows for kind, rows in ran if kind is StepKind.TOKEN) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sessions", SESSIONS)
+@pytest.mark.parametrize("seed", range(10, 200))
+def test_the_other_seeds_of_two_loops(sessions: int, seed: int) -> None:
+    interleave_narrated(sessions, seed)
 
 
 def test_the_gate_sees_worlds_that_are_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
