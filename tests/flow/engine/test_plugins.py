@@ -150,3 +150,139 @@ def test_a_load_that_returns_something_else_is_said_at_load(folder: Path) -> Non
     install(folder, CODE.replace("    runtime = RippleRuntime()\n", "    return None\n    runtime = RippleRuntime()\n"))
     with pytest.raises(FamilyFault, match="its load returned a NoneType, a LoadedCard is needed"):
         catalog.load("ripple")
+
+
+# ---- mistakes: seen when it runs -------------------------------------------------------------------------------------
+
+
+STEP = '        assert view is not None, "the card has a cache"\n'
+NEXT = "    def next(self, state: State) -> WorkPlan[Row] | Done:\n"
+FINAL = '        assert state.frames_FHWC is not None, "the last step decodes"\n'
+BATCH = "        return [self._one(kind, row, view) for row, view in zip(rows, views, strict=True)]\n"
+
+MISTAKES = [
+    pytest.param(
+        STEP,
+        "        if {row} and kind is StepKind.DECODE:\n            return Shown(np.zeros((1, 8, 64, 3), np.uint8))\n",
+        "bad_frames",
+        "frames have shape (1, 8, 64, 3), the card promises (1, 16, 64, 3)",
+        id="another shape",
+    ),
+    pytest.param(
+        STEP,
+        "        if {row} and kind is StepKind.DECODE:\n            return Shown(np.zeros((1, 16, 64, 3), 'f4'))\n",
+        "bad_frames",
+        "frames are float32 (all finite: True), the card promises uint8",
+        id="another dtype",
+    ),
+    pytest.param(
+        STEP,
+        "        if {row} and kind is StepKind.DECODE:\n            return Shown([1, 2])\n",
+        "bad_frames",
+        "frames are a list, the card promises an array of uint8",
+        id="no array",
+    ),
+    pytest.param(
+        STEP,
+        "        if {row} and kind is StepKind.DENOISE:\n            return Moved(row.x_N * np.float32(np.nan))\n",
+        "step_failed",
+        "NotFinite: denoise of card 'ripple': 16 numbers are not finite",
+        id="NaN",
+    ),
+    pytest.param(
+        STEP,
+        "        if {row}:\n            raise ZeroDivisionError('as its author wrote')\n",
+        "step_failed",
+        "ZeroDivisionError: as its author wrote",
+        id="exception",
+    ),
+    pytest.param(
+        BATCH,
+        "        if any({row} for row in rows):\n            return []\n",
+        "step_failed",
+        "ShortBatch: denoise of 'ripple': 1 rows, 0 results",
+        id="another count",
+    ),
+    pytest.param(
+        NEXT,
+        "        if {state}:\n            return None\n",
+        "bad_loop",
+        "RippleLoop.next returned a NoneType, a WorkPlan or Done is needed",
+        id="no plan",
+    ),
+    pytest.param(
+        NEXT,
+        "        if {state}:\n            return WorkPlan(StepKind.RECACHE, (N,), Row(state.x_N, 1.0, 0.0))\n",
+        "bad_loop",
+        "chunk_rollout asks for a 'recache' step, the card names denoise, commit, decode",
+        id="a step of another card",
+    ),
+    pytest.param(
+        FINAL,
+        "        if {state}:\n            return state.x_N\n",
+        "bad_loop",
+        "RippleLoop.finalize returned a ndarray, an Outcome is needed",
+        id="no outcome",
+    ),
+]
+
+
+def mistaken(place: str, mistake: str, always: bool) -> str:
+    """The tutorial with a mistake in it: in every chunk, or in those that a key pushes to the right."""
+    row, state = ("True", "True") if always else ("row.push > 0.5", "state.push > 0.5")
+    written = mistake.format(row=row, state=state)
+    code = CODE.replace(place, written + place if place == BATCH else place + written)
+    assert code != CODE
+    return code
+
+
+@pytest.mark.parametrize(("place", "mistake", "code", "says"), MISTAKES)
+def test_a_mistake_in_every_chunk_is_one_line_before_anybody_comes_in(
+    folder: Path, place: str, mistake: str, code: str, says: str
+) -> None:
+    install(folder, mistaken(place, mistake, always=True))
+
+    async def scene() -> None:
+        with pytest.raises(Exception) as problem:
+            await started(steady(0.002), (catalog.load("ripple"),))
+        said = f"{type(problem.value).__name__}: {problem.value}"
+        assert says in said and "\n" not in said
+
+    run(scene())
+
+
+@pytest.mark.parametrize(("place", "mistake", "code", "says"), MISTAKES)
+def test_a_mistake_in_one_chunk_is_a_typed_fault_and_the_session_goes_on(
+    folder: Path, place: str, mistake: str, code: str, says: str
+) -> None:
+    install(folder, mistaken(place, mistake, always=False))
+
+    async def scene() -> None:
+        engine, _ = await started(steady(0.002), (catalog.load("ripple"),))
+        tried: list[int] = []
+
+        def controls(chunk: int) -> tuple[float, float]:
+            tried.append(chunk)
+            return 0.0, float(chunk == 5 and tried.count(5) == 1)
+
+        person = Person(engine, "s", "calm", controls=controls)
+        assert isinstance(await person.open("ripple"), api.Opened)
+        await until(lambda: len(person.done) >= 10)
+        (fault,) = person.faults
+        assert (fault.code, fault.fatal) == (code, False) and says in fault.detail
+        await engine.close()
+
+    run(scene())
+
+
+def test_a_step_that_takes_longer_than_its_chunk_lasts_is_refused_with_what_one_needs(folder: Path) -> None:
+    install(folder)
+
+    async def scene() -> None:
+        engine, _ = await started(steady(0.05), (catalog.load("ripple"),))
+        refused = await Person(engine, "s").open("ripple")
+        assert isinstance(refused, api.Refused) and refused.reason is api.RefusalReason.NO_COMPUTE
+        assert refused.figures is not None and refused.figures.needed > refused.figures.limit
+        await engine.close()
+
+    run(scene())
