@@ -122,7 +122,7 @@ _SUGGESTIONS = (
 
 def _loop(spec: WanSpec) -> LoopSpec:
     if isinstance(spec.plan, Clip):
-        return LoopSpec("diffusion_denoise", (StepKind.DENOISE, StepKind.DECODE))
+        return LoopSpec("diffusion_denoise", (StepKind.DENOISE, StepKind.PREVIEW, StepKind.DECODE))
     rebuilds = (StepKind.RECACHE,) if spec.plan.kept_frames else ()
     commits = () if spec.plan.context else (StepKind.COMMIT,)
     return LoopSpec("chunk_rollout", (StepKind.ENCODE, *rebuilds, StepKind.DENOISE, *commits, StepKind.DECODE))

@@ -20,7 +20,7 @@ from ..shared.video.vae import WanVae
 from ..weights import WeightsError
 from . import lora, random_weights, weights
 from .card import cache_of
-from .clips.loop import ClipCarry, ClipLoop
+from .clips.loop import ClipCarry, ClipLoop, ClipState
 from .loop import WanCarry, WanLoop
 from .rows import Sharing
 from .runtime import WanNetworks, WanRuntime
@@ -60,6 +60,7 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
             {card.main_loop: ClipLoop(spec, card.recipe, sampler=choice.sampler)},
             runtime,
             ClipCarry,
+            state=ClipState,
         )
     return LoadedCard(card, choice, total, {CHUNK_ROLLOUT: WanLoop(spec, card.recipe)}, runtime, WanCarry, runtime)
 

@@ -52,11 +52,11 @@ from .tiny_decoder import TinyDecoder
 from .transformer import WanTransformer
 
 _KINDS = {
-    DenoiseRow: StepKind.DENOISE,
-    CommitRow: StepKind.COMMIT,
-    RecacheRow: StepKind.RECACHE,
-    DecodeRow: StepKind.DECODE,
-    EncodeRow: StepKind.ENCODE,
+    DenoiseRow: (StepKind.DENOISE,),
+    CommitRow: (StepKind.COMMIT,),
+    RecacheRow: (StepKind.RECACHE,),
+    DecodeRow: (StepKind.DECODE, StepKind.PREVIEW),
+    EncodeRow: (StepKind.ENCODE,),
 }
 
 
@@ -103,7 +103,7 @@ class WanRuntime:
     def execute(self, kind: StepKind, rows: Sequence[WanRow], views: Sequence[CacheView | None]) -> list[WanResult]:
         pairs = paired(rows, views)
         for row in rows:
-            if _KINDS[type(row)] is not kind:
+            if kind not in _KINDS[type(row)]:
                 raise misplaced(kind, row)
         if self.sharing is not Sharing.ALONE:
             if kind is StepKind.DENOISE:
@@ -137,6 +137,8 @@ class WanRuntime:
             case StepKind.DECODE:
                 part = x[:, :3]
                 row = DecodeRow(part, self._decode(DecodeRow(part, ())).features)
+            case StepKind.PREVIEW:
+                row = DecodeRow(x[:, :1], ())
             case StepKind.ENCODE:
                 row = EncodeRow(torch.zeros(3, 1, self.spec.height, self.spec.width))
             case _:

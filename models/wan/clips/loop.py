@@ -1,9 +1,10 @@
 """The diffusion_denoise loop: whole clips by many guided steps over the same denoise body as the live loop.
 
-    denoise x n  (sequential guidance: 2 n)  ->  decode, a few latent frames at a time
+    denoise x n  (sequential guidance: 2 n; a multistep sampler previews on the way)  ->  decode, a few frames at a time
 
 Each step is a separate plan, so a clip renders in the slack of a live world on the same device. Every clip is new:
-its carry says only that there was one. What guidance needs between two steps is in the state.
+its carry says only that there was one. What guidance needs between two steps is in the state, so a clip goes on from
+any of them. A preview is the first picture of what the sampler takes for clean.
 """
 
 from enum import StrEnum
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ....kernels.philox import NoiseKey, gaussian
-from ...contract.loop import Ask, Done, Outcome, StepKind, WorkPlan
+from ...contract.loop import Ask, Done, Outcome, Preview, StepKind, WorkPlan
 from ...contract.recipe import RecipeSpec
 from ..card import UNIPC
 from ..loop import mix
@@ -38,6 +39,7 @@ from ..spec import WanSpec, pixel_frames
 from .unipc import Solver, advance, timestep
 
 DECODED_AT_ONCE = 3  # latent frames
+PREVIEWS = 4
 
 
 class ClipCarry(msgspec.Struct, frozen=True):
@@ -55,7 +57,7 @@ class Part(StrEnum):
 
 class ClipState(msgspec.Struct, frozen=True):
     """`negative_CFHW`: the velocity without the prompt between the two halves of a sequential step. `solver`: what a
-    multistep sampler remembers; None = Euler.
+    multistep sampler remembers; None = Euler. `shown`: previews made, `preview_FHWC` the newest.
     """
 
     seed: int
@@ -72,6 +74,8 @@ class ClipState(msgspec.Struct, frozen=True):
     frames: tuple[NDArray[np.uint8], ...] = ()
     digests: tuple[str, ...] = ()
     solver: Solver | None = None
+    shown: int = 0
+    preview_FHWC: NDArray[np.uint8] | None = None
 
 
 class ClipLoop:
@@ -104,6 +108,8 @@ class ClipLoop:
     def next(self, state: ClipState) -> WorkPlan[WanRow] | Done:
         s = self._spec
         if state.step < len(state.sigmas):
+            if (clean := self._worth_showing(state)) is not None:
+                return WorkPlan(StepKind.PREVIEW, (1, s.height, s.width), DecodeRow(clean, ()))
             shape = (s.shape.channels, self._clip.frames, s.shape.rows, s.shape.columns)
             return WorkPlan(StepKind.DENOISE, shape, self._denoise(state))
         done = len(state.frames) * DECODED_AT_ONCE
@@ -116,16 +122,18 @@ class ClipLoop:
     def advance(self, state: ClipState, result: WanResult) -> ClipState:
         match result:
             case Denoised(negative_CFHW) if state.part is Part.NEGATIVE:
-                return msgspec.structs.replace(state, negative_CFHW=negative_CFHW, part=Part.WHOLE)
+                return msgspec.structs.replace(state, negative_CFHW=negative_CFHW, part=Part.WHOLE, preview_FHWC=None)
             case Denoised(velocity_CFHW) if state.solver is not None and state.x_CFHW is not None:
                 x, levels = state.x_CFHW.to(velocity_CFHW.device), (*state.sigmas, 0.0)
                 x_CFHW, solver = advance(state.solver, levels, state.step, x, velocity_CFHW)
-                moved = msgspec.structs.replace(state, x_CFHW=x_CFHW, solver=solver)
+                moved = msgspec.structs.replace(state, x_CFHW=x_CFHW, solver=solver, preview_FHWC=None)
                 return msgspec.structs.replace(moved, negative_CFHW=None, part=self._first_part, step=state.step + 1)
             case Denoised(x_CFHW):
                 return msgspec.structs.replace(
                     state, x_CFHW=x_CFHW, negative_CFHW=None, part=self._first_part, step=state.step + 1
                 )
+            case Decoded(frames) if state.step < len(state.sigmas):
+                return msgspec.structs.replace(state, shown=state.shown + 1, preview_FHWC=frames)
             case Decoded(frames, features, digest):
                 return msgspec.structs.replace(
                     state,
@@ -148,6 +156,18 @@ class ClipLoop:
 
     def rebase(self, state: ClipState, carry: ClipCarry) -> ClipState:
         return state  # clips know nothing of each other
+
+    def preview(self, state: ClipState) -> Preview | None:
+        if state.preview_FHWC is None:
+            return None
+        return Preview(state.preview_FHWC, first=0, done=state.step / len(state.sigmas))
+
+    def _worth_showing(self, state: ClipState) -> Tensor | None:
+        """The first latent frame of what the sampler takes for clean, a few times in a clip."""
+        every = max(1, len(state.sigmas) // (PREVIEWS + 1))
+        if state.solver is None or not state.solver.clean or state.step // every <= state.shown:
+            return None
+        return state.solver.clean[-1][:, :1].float().contiguous()
 
     def _denoise(self, state: ClipState) -> DenoiseRow:
         last = state.step == len(state.sigmas) - 1

@@ -8,7 +8,9 @@ from worldroom.engine import api
 from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.models import catalog
-from worldroom.models.contract.loop import StepKind
+from worldroom.models.contract.conditions import Conditions, PromptShare
+from worldroom.models.contract.loop import Ask, Done, Outcome, Previews, StepKind
+from worldroom.models.shared import serial
 from worldroom.models.toy import golden
 from worldroom.tests.fake_engine import FakeDevice, Person, started, steady, until
 from worldroom.tests.virtual_time import run
@@ -103,3 +105,25 @@ def test_a_clip_that_is_asked_for_under_another_prompt_begins_anew(tmp_path: Pat
         await first.close()
 
     run(scene())
+
+
+def test_the_published_twin_previews_too_and_goes_on_from_any_of_its_states() -> None:
+    loaded = catalog.load("wan-clip-tiny-random")
+    loop, steps, shown = loaded.loop, loaded.choice.steps, []
+    assert isinstance(loop, Previews) and loaded.state is not None
+    shares, feature = (PromptShare("fox", 1.0),), loaded.runtime.encode_prompt("a red fox")
+    ask = Ask(3, 0, 0, steps, Conditions(0, (), (0.0, 0.0), shares, 1, 0), ((feature, 1.0),), None, 0)
+
+    def made(saves: bool) -> Outcome[object]:
+        state = loop.init(ask)
+        while not isinstance(plan := loop.next(state), Done):
+            (result,) = loaded.runtime.execute(plan.kind, [plan.row], [None])
+            state = loop.advance(state, result)
+            if saves:
+                state = serial.loads(serial.dumps(state), loaded.state)
+            elif (preview := loop.preview(state)) is not None:
+                shown.append((preview.done, preview.frames.shape))
+        return loop.finalize(state)
+
+    assert made(saves=False).digest == made(saves=True).digest
+    assert shown and shown[0][0] < 0.5 and {shape[1:] for _, shape in shown} == {loaded.card.frame.each}
