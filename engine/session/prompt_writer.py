@@ -52,20 +52,21 @@ class PromptWriter:
 
         Raises what a step of the run before raised; that run is made again when the chunk is.
         """
-        world, every = self._world, self._world.served.loaded.card.prompt_every
+        world = self._world
         if self._generation != world.generation or world.progress is not None:
-            self._begin_anew()
-        number, place = divmod(chunk.number, every)
+            self._begin_anew(chunk)
+        number, place = divmod(chunk.number, world.served.loaded.card.prompt_every)
         if place == 0 and (self._run is None or self._run.ask.run != number):
             carry = None
             if self._run is not None:
                 outcome = await self._outcome(self._run)
                 self._text, self._feature, carry = outcome.text, None, outcome.carry
             ask: PromptAsk[Any] = PromptAsk(world.seed, world.branch, number, carry, world.carry)
-            due = chunk.deadline + every * world.served.chunk_seconds
-            self._run = _Run(ask, due, CancelScope(self._scope))
+            self._run = self._asked(ask, chunk)
         if self._run is not None:
             self._start(self._run)
+            if chunk.deadline == math.inf:  # a warm-up, a rollout: prices are not known yet, so nothing competes
+                await self._outcome(self._run)
         if self._text and self._feature is None:
             self._feature = await self._encoded(self._text, chunk)
         return self._feature
@@ -81,7 +82,13 @@ class PromptWriter:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _begin_anew(self) -> None:
+    def _asked(self, ask: PromptAsk[Any], chunk: EngineChunk) -> _Run:
+        """A run whose text is needed by the chunk that begins the next one."""
+        served = self._world.served
+        due = chunk.deadline + served.loaded.card.prompt_every * served.chunk_seconds
+        return _Run(ask, due, CancelScope(self._scope))
+
+    def _begin_anew(self, chunk: EngineChunk) -> None:
         """The world is another one: a new one, or one that was restored."""
         if self._run is not None:
             self._run.scope.cancel()
@@ -91,7 +98,7 @@ class PromptWriter:
         if progress is not None:
             self._text = progress.text
             ask = progress.ask(self._world.served.loaded, self._world.seed, self._world.branch)
-            self._run = _Run(ask, math.inf, CancelScope(self._scope))
+            self._run = self._asked(ask, chunk)
 
     def _start(self, run: _Run) -> "asyncio.Task[PromptOutcome[Any]]":
         if run.task is None:

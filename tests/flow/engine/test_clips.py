@@ -108,7 +108,7 @@ def test_a_clip_that_is_asked_for_under_another_prompt_begins_anew(tmp_path: Pat
 
 
 def test_the_published_twin_previews_too_and_goes_on_from_any_of_its_states() -> None:
-    loaded = catalog.load("wan-clip-tiny-random")
+    loaded = catalog.load("wan-tiny-clip")
     loop, steps, shown = loaded.loop, loaded.choice.steps, []
     assert isinstance(loop, Previews) and loaded.state is not None
     shares, feature = (PromptShare("fox", 1.0),), loaded.runtime.encode_prompt("a red fox")
