@@ -7,6 +7,7 @@ digest. What it makes alone is asked twice: of its own loop without the engine, 
 import itertools
 
 import pytest
+from worldroom.engine import api
 from worldroom.engine.session.world import SessionWorld
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
@@ -87,10 +88,10 @@ def test_both_loops_share_batches_with_those_of_other_sessions() -> None:
     """In the gate above steps of two loops take turns, and tokens of several narrators run as one batch."""
 
     async def scene() -> list[tuple[StepKind, int]]:
-        engine, device = await started(steady(0.002), (narrated(),), EngineSpec(slots=4, share_cap=1.0))
+        engine, device = await started(steady(0.001), (narrated(),), EngineSpec(slots=4, share_cap=1.0))
         people = [Person(engine, f"s{n}") for n in range(4)]
         for person in people:
-            await person.open("toy-narrated")
+            assert isinstance(await person.open("toy-narrated"), api.Opened)
         before = len(device.ran)
         await until(lambda: all(len(person.done) >= 12 for person in people))
         await engine.close()
