@@ -59,6 +59,11 @@ async def warm_up(served: CardRuntime, services: Services, device: Device) -> No
     await _warm_encoder(served, services, first, FRAMES_TOUCHED if kept else FRAMES)
     seconds = services.clock.now() - started
     log.info("card '%s' is warm after %.2f s, its prices were %s", card.name, seconds, "kept" if kept else "measured")
+    if (takes := served.load(services.costs, default)) > served.chunk_seconds:
+        lasts = served.chunk_seconds
+        log.warning(
+            "card '%s' takes %.3f s for a chunk that lasts %.3f s: it is late even alone", card.name, takes, lasts
+        )
     if services.prices is not None and not kept:
         sheet = cost_store.sheet_of(served, services.costs, cost_store.subject(served, device.name))
         await asyncio.get_running_loop().run_in_executor(services.encoders, services.prices.write, card.name, sheet)

@@ -275,12 +275,17 @@ def test_a_mistake_in_one_chunk_is_a_typed_fault_and_the_session_goes_on(
     run(scene())
 
 
-def test_a_step_that_takes_longer_than_its_chunk_lasts_is_refused_with_what_one_needs(folder: Path) -> None:
+def test_steps_that_take_longer_than_their_chunk_are_said_at_load_and_let_nobody_else_in(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     install(folder)
 
     async def scene() -> None:
         engine, _ = await started(steady(0.05), (catalog.load("ripple"),))
-        refused = await Person(engine, "s").open("ripple")
+        (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert line == "card 'ripple' takes 0.200 s for a chunk that lasts 0.083 s: it is late even alone"
+        assert isinstance(await Person(engine, "first").open("ripple"), api.Opened)
+        refused = await Person(engine, "second").open("ripple")
         assert isinstance(refused, api.Refused) and refused.reason is api.RefusalReason.NO_COMPUTE
         assert refused.figures is not None and refused.figures.needed > refused.figures.limit
         await engine.close()
