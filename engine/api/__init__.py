@@ -5,13 +5,11 @@ from ...models.contract.first_frames import FirstFrames, FirstFramesSize
 from ...models.contract.version import JOURNALS_SINCE, UnknownContract, check_contract
 from .door import (
     Begin,
-    CardInfo,
     ChunkCancelled,
     ChunkDone,
     ChunkDue,
     Close,
     Command,
-    ControlInfo,
     EncodePrompt,
     EngineClient,
     Event,
@@ -33,7 +31,7 @@ from .door import (
     Timings,
     Unit,
 )
-from .info import BatchRan, Capacity, SessionInfo
+from .info import BatchRan, Capacity, CardInfo, ControlInfo, SessionInfo
 from .message import LatencyClass, Message
 
 __all__ = [

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from ...models.contract.card import Pixels
 from ...models.contract.conditions import Conditions, PromptMeaning
-from ...models.contract.first_frames import FirstFrames, FirstFramesSize
+from ...models.contract.first_frames import FirstFrames
 from ...models.contract.version import CONTRACT_VERSION
-from .info import BatchRan, Capacity, SessionInfo
+from .info import BatchRan, Capacity, CardInfo, SessionInfo
 from .message import LatencyClass, Message
 
 # ---- commands: into the engine -------------------------------------------------------------------------------------
@@ -101,38 +101,6 @@ Command = Close | EncodePrompt | Begin | Supersede | Pause | Resume | RequestKey
 
 
 # ---- events: out of the engine -------------------------------------------------------------------------------------
-
-
-class ControlInfo(Message, frozen=True):
-    name: str
-    keys: tuple[str, ...]
-    analog: bool = False
-
-
-class CardInfo(Message, frozen=True):
-    """A card as the edge may know it. width and height are what viewers see (already scaled).
-    `first_frames`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers.
-    `absorbed_us`: a chunk is late when it is later than this, because then the playout clock moves.
-    `about`: one sentence for people. `pointer`: it takes motion. `prompt_chars`: code points that a prompt may have.
-    """
-
-    name: str
-    version: str
-    title: str
-    width: int
-    height: int
-    fps: int
-    frames_per_chunk: int
-    controls: tuple[ControlInfo, ...]
-    suggestions: tuple[str, ...]
-    price_us: int
-    bytes_per_session: int
-    absorbed_us: int
-    first_frames: FirstFramesSize | None = None
-    recache: bool = False
-    about: str = ""
-    pointer: bool = False
-    prompt_chars: int = 500
 
 
 class Opened(Message, frozen=True):

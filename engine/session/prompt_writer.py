@@ -132,7 +132,10 @@ class PromptWriter:
             seconds += ran.seconds
             return ran.result
 
-        outcome = await drive_loop(loop, run.ask, execute, run.scope)
+        try:
+            outcome = await drive_loop(loop, run.ask, execute, run.scope)
+        finally:
+            self._dispatcher.release(run.scope)
         self._world.served.writing.observe(seconds)
         return outcome
 

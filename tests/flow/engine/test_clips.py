@@ -12,8 +12,8 @@ from worldroom.models.contract.conditions import Conditions, PromptShare
 from worldroom.models.contract.loop import Ask, Done, Outcome, Previews, StepKind
 from worldroom.models.shared import serial
 from worldroom.models.toy import golden
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, Person, started, steady, until
-from worldroom.tests.virtual_time import run
 
 CARD, PROMPT = "toy-clip", "a red desert"
 ALL = 50

@@ -9,7 +9,6 @@ from worldroom.engine.caches.pools import FeatureCache, PoolCorrupt, PoolFull, S
 from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.card import Pixels
 from worldroom.models.contract.fingerprint import CacheKey, Fingerprint
-from worldroom.tests.fake_engine import features_in_use
 
 
 def pool(ring: int = 5, slots: int = 2) -> SlabPool:
@@ -116,9 +115,9 @@ def test_an_unused_feature_stays_for_whoever_asks_next() -> None:
     cache = FeatureCache(entries_max=2, bytes_max=100)
     cache.put("sea", 1, 10)
     cache.release("sea")
-    assert features_in_use(cache) == 0
+    assert cache.in_use == 0
     assert cache.retain("sea")
-    assert features_in_use(cache) == 1
+    assert cache.in_use == 1
     assert not cache.retain("dunes")
 
 
