@@ -12,12 +12,17 @@ from .output import JsonFlag, print_object, report_table
 
 
 def join(
-    url: Annotated[str, typer.Argument(help="Address of a room, e.g. http://127.0.0.1:8080/r/blue-otter.")],
+    url: Annotated[str, typer.Argument(help="Address of a room, http://127.0.0.1:8080/r/blue-otter, or of a server.")],
     seconds: Annotated[float, typer.Option(min=1, max=3600, help="How long to stay.")] = 10.0,
     out: Annotated[Path | None, typer.Option(help="Save what was received as MP4 (remuxed, not re-encoded).")] = None,
     drive: Annotated[bool, typer.Option("--drive/--watch", help="Press keys at random phase, or only watch.")] = True,
     seed: Annotated[int, typer.Option(help="Seed of the key presses.")] = 0,
     loopback: Annotated[bool, typer.Option(help="WebRTC over 127.0.0.1 only.")] = False,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="WORLDROOM_TOKEN", help="The token that opens the room, as `worldroom token` makes."),
+    ] = None,
+    cacert: Annotated[Path | None, typer.Option(help="Certificate (PEM) of who signed the server's.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Join a room without a browser, drive at random, and print frame rate and motion-to-photon latency."""
@@ -25,7 +30,16 @@ def join(
 
     async def stay() -> JoinReport:
         staying = asyncio.ensure_future(
-            run_join(url, seconds=seconds, out_mp4=out, drive=drive, seed=seed, loopback=loopback)
+            run_join(
+                url,
+                seconds=seconds,
+                out_mp4=out,
+                drive=drive,
+                seed=seed,
+                loopback=loopback,
+                access=token,
+                cacert=cacert,
+            )
         )
         for ended in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(ended, staying.cancel)

@@ -15,7 +15,7 @@ def bench_steer(
 ) -> None:
     """Steer left and right in the same worlds, then ask for another look; the judge reads the decoded pictures."""
     from ...clients.bench.server import ServerFailed, serving
-    from ...clients.python.link import NoServer, RoomRefused
+    from ...clients.python.signalling import NoServer, RoomRefused
     from .live_steer import run
 
     try:

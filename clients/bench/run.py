@@ -9,8 +9,8 @@ from rich.console import Group
 from rich.table import Table
 
 from ..python.latency import LatencySpread
-from ..python.link import NoServer, RoomRefused
 from ..python.measure import JoinFailed
+from ..python.signalling import NoServer, RoomRefused
 from . import memory as memory_row
 from .cells import (
     DriveCell,

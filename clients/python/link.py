@@ -4,15 +4,10 @@ Knows the wire and aiortc; knows nothing of retries, keys or latency.
 """
 
 import asyncio
-import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 from aioice import Candidate
 from aiortc import (
@@ -25,12 +20,9 @@ from aiortc import (
 
 from ...rtc.wire import (
     AnswerBody,
-    ApiError,
     Channel,
     ClientMessage,
     OfferBody,
-    RefusalBody,
-    RefusalFigures,
     Role,
     ServerMessage,
     Welcome,
@@ -38,57 +30,11 @@ from ...rtc.wire import (
 )
 from .assembly import FrameAssembly
 from .lenient import decode_known
+from .signalling import NoServer, RoomPlace
 
 CONNECT_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 2.0
 LOOPBACK = "127.0.0.1"
-GATEWAY_STATUS = (500, 502, 504)
-"""What a proxy says while the server behind it is away."""
-
-
-class RoomRefused(ConnectionError):
-    """The server said no; honour `retry_after_s` (None = do not come back with the same request).
-
-    `queue_place`: from 1 in front of the line, 0 = not in line. `figures`: what was too little, where that is known.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        code: str,
-        detail: str,
-        retry_after_s: float | None,
-        queue_place: int = 0,
-        figures: RefusalFigures | None = None,
-    ) -> None:
-        super().__init__(f"{detail} ({code})" + (f", number {queue_place} in line" if queue_place else ""))
-        self.status, self.code, self.retry_after_s = status, code, retry_after_s
-        self.queue_place, self.figures = queue_place, figures
-
-
-class NoServer(ConnectionError):
-    """Nothing answers at the address, or the connection did not come up in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoomPlace:
-    """A room's address: `http://host:port` and the room's name."""
-
-    base: str
-    room: str
-
-    @classmethod
-    def of(cls, url: str) -> "RoomPlace":
-        """From a room's page address, e.g. http://127.0.0.1:8080/r/blue-otter-12; raises ValueError."""
-        parts = urlsplit(url)
-        path = parts.path.rstrip("/").split("/")
-        if parts.scheme not in ("http", "https") or not parts.netloc or len(path) != 3 or path[1] != "r":
-            raise ValueError(f"'{url}' is not a room's address like http://127.0.0.1:8080/r/blue-otter-12")
-        return cls(f"{parts.scheme}://{parts.netloc}", path[2])
-
-    @property
-    def local(self) -> bool:
-        return (urlsplit(self.base).hostname or "") in ("127.0.0.1", "localhost", "::1")
 
 
 class EdgeLink:
@@ -140,8 +86,6 @@ class EdgeLink:
                 return await self._welcomed()
         except TimeoutError:
             raise NoServer(f"no connection to {self._place.base} within {CONNECT_TIMEOUT:.0f} s") from None
-        except httpx.HTTPError as error:
-            raise NoServer(f"no server at {self._place.base} ({type(error).__name__})") from None
         except ValueError as error:
             raise NoServer(f"what answers at {self._place.base} is no room ({type(error).__name__})") from None
 
@@ -178,7 +122,7 @@ class EdgeLink:
 
     async def _ask(self, offer: OfferBody) -> AnswerBody:
         headers = {"Content-Type": "application/json"}
-        reply = await post(self._place, "offer", msgspec.json.encode(offer), headers)
+        reply = await self._place.post("offer", msgspec.json.encode(offer), headers)
         return msgspec.json.decode(reply, type=AnswerBody)
 
     def _received(self, data: str | bytes) -> None:
@@ -209,43 +153,3 @@ class EdgeLink:
                 return await gather(component=component, addresses=hosts)
 
             connection.get_component_candidates = gather_local
-
-
-async def post(place: RoomPlace, what: str, body: bytes, headers: dict[str, str]) -> bytes:
-    """The body of a 200 answer; raises `RoomRefused` or httpx.HTTPError."""
-    async with httpx.AsyncClient(timeout=CONNECT_TIMEOUT, trust_env=False) as http:
-        reply = await http.post(f"{place.base}/v1/rooms/{place.room}/{what}", content=body, headers=headers)
-    if reply.status_code == 200:
-        return reply.content
-    if reply.status_code in GATEWAY_STATUS:
-        raise NoServer(f"no server behind {place.base} ({reply.status_code})")
-    raise _refusal(reply)
-
-
-def retry_after_s(header: str | None, now: float) -> float | None:
-    """Seconds from a Retry-After header, which holds seconds or a date; never negative, None when there is none."""
-    if header is None:
-        return None
-    try:
-        return max(0.0, float(header)) if math.isfinite(float(header)) else None
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - now)
-    except ValueError:
-        return None
-
-
-def _refusal(reply: httpx.Response) -> RoomRefused:
-    try:
-        refusal = msgspec.json.decode(reply.content, type=RefusalBody)
-        place, figures = refusal.queue_place, refusal.figures
-        return RoomRefused(reply.status_code, refusal.code, refusal.detail, refusal.retry_after_s, place, figures)
-    except msgspec.MsgspecError:
-        pass
-    retry_after = retry_after_s(reply.headers.get("Retry-After"), time.time())
-    try:
-        error = msgspec.json.decode(reply.content, type=ApiError)
-    except msgspec.MsgspecError:
-        error = ApiError(str(reply.status_code), "the server's answer is no JSON of ours")
-    return RoomRefused(reply.status_code, error.code, error.detail, retry_after)

@@ -14,10 +14,10 @@ import msgspec
 from ...film import Film
 from ...rtc.wire import Role
 from .latency import LatencyLog, LatencySpread
-from .link import NoServer, RoomRefused
 from .markers import read
 from .pictures import RoomFrame
 from .room import RoomClient, join
+from .signalling import NoServer, RoomRefused
 
 PATIENCE_S = 15.0
 FIRST_FRAME_TIMEOUT_S = 15.0
@@ -86,6 +86,8 @@ async def run_join(
     drive: bool = True,
     seed: int = 0,
     loopback: bool = False,
+    access: str | None = None,
+    cacert: Path | None = None,
 ) -> JoinReport:
     """Join, stay `seconds` from the first frame on, report. Raises `JoinFailed`.
 
@@ -94,7 +96,8 @@ async def run_join(
     role = None if drive else Role.SPECTATOR
     film = None if out_mp4 is None else _film(out_mp4)
     try:
-        async with join(url, role=role, loopback=loopback, patience=PATIENCE_S, seed=seed) as room:
+        coming = join(url, role=role, loopback=loopback, patience=PATIENCE_S, seed=seed, access=access, cacert=cacert)
+        async with coming as room:
             return await _stay(room, seconds, film, out_mp4, drive, random.Random(seed))
     except ValueError as error:
         raise JoinFailed(str(error)) from None

@@ -11,9 +11,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-import msgspec
-
 from ...rtc.wire import (
     Accepted,
     Applied,
@@ -35,10 +32,12 @@ from ...rtc.wire import (
     Welcome,
 )
 from .answers import Answers
+from .first_frame import upload
 from .latency import LatencyLog
-from .link import EdgeLink, NoServer, RoomPlace, RoomRefused, post
+from .link import EdgeLink
 from .pad import Pad
 from .pictures import Pictures, RoomFrame
+from .signalling import NoServer, RoomPlace, RoomRefused
 
 PING_INTERVAL = 1.0
 SILENCE_TIMEOUT = 4.0
@@ -46,14 +45,10 @@ REPEAT_INTERVAL = 0.04
 REPEATS = 3
 RETRY_FIRST = 0.25
 RETRY_MAX = 8.0
-MEDIA = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".webp": "image/webp",
-    ".mp4": "video/mp4",
-    ".webm": "video/webm",
-}
+STEADY_S = 5.0
+GONE = 410
+ENDS = ("taken_over", "room_closed", "left")
+"""Problems after which coming back would be wrong: somebody else sits there, or the world is over."""
 
 
 @dataclass(slots=True)
@@ -71,9 +66,16 @@ class RoomClient:
     """See the module docstring; made by `join`. `decode=False` leaves pictures out (a cheap viewer)."""
 
     def __init__(
-        self, url: str, role: Role | None, name: str | None, loopback: bool, decode: bool, patience: float, seed: int
+        self,
+        place: RoomPlace,
+        role: Role | None,
+        name: str | None,
+        loopback: bool,
+        decode: bool,
+        patience: float,
+        seed: int,
     ) -> None:
-        self._place = RoomPlace.of(url)
+        self._place = place
         self._name = name
         self._role = role
         self._loopback = loopback
@@ -86,6 +88,7 @@ class RoomClient:
         self._answers = Answers()
         self._tasks: list[asyncio.Task[None]] = []
         self._failed: RoomRefused | NoServer | None = None
+        self._ended: RoomRefused | None = None
         self.counts = RoomCounts()
         self.latency = LatencyLog()
         self.pictures = Pictures(decode, self.latency, self._ask_for_key)
@@ -131,15 +134,7 @@ class RoomClient:
 
         Raises `RoomRefused`, `NoServer`, OSError, or ValueError on a file of another name.
         """
-        media = MEDIA.get(file.suffix.lower())
-        if media is None:
-            raise ValueError(f"a first frame is one of {', '.join(MEDIA)}, not '{file.name}'")
-        body = await asyncio.to_thread(file.read_bytes)
-        headers = {"Content-Type": media, "Authorization": f"Bearer {self.token}"}
-        try:
-            return msgspec.json.decode(await post(self._place, "first_frame", body, headers), type=FirstFrame)
-        except httpx.HTTPError as error:
-            raise NoServer(f"no answer from {self._place.base} ({type(error).__name__})") from None
+        return await upload(self._place, self.token, file)
 
     async def like(self, chunk: int, value: int) -> int:
         return await self._steer(lambda id: Feedback(id, chunk, value))
@@ -188,26 +183,30 @@ class RoomClient:
         """Try until `until`; a refusal says when to come back, anything else backs off."""
         wait = RETRY_FIRST
         while True:
-            link = EdgeLink(self._place, self._loopback, self._received, self.pictures.whole_frame)
             try:
-                self.welcome = await link.open(self.token, self._role, self._name)
-                self.token = link.token
-                return link
+                return await self._attempt()
             except RoomRefused as refused:
-                await link.close()
                 self.counts.refusals += 1
-                pause, wait = max(wait, refused.retry_after_s or 0.0), min(wait * 2, RETRY_MAX)
+                pause = max(wait, refused.retry_after_s or 0.0)
                 if refused.retry_after_s is None or time.monotonic() + pause > until:
                     raise
             except NoServer:
-                await link.close()
-                pause, wait = wait, min(wait * 2, RETRY_MAX)
+                pause = wait
                 if time.monotonic() + pause > until:
                     raise
-            except BaseException:
-                await link.close()
-                raise
+            wait = min(wait * 2, RETRY_MAX)
             await asyncio.sleep(pause * self._dice.uniform(1.0, 1.5))
+
+    async def _attempt(self) -> EdgeLink:
+        self._place = await self._place.named()
+        link = EdgeLink(self._place, self._loopback, self._received, self.pictures.whole_frame)
+        try:
+            self.welcome = await link.open(self.token, self._role, self._name)
+        except BaseException:
+            await link.close()
+            raise
+        self.token = link.token
+        return link
 
     def _ask_for_key(self) -> None:
         if self.link is not None:
@@ -217,11 +216,20 @@ class RoomClient:
     async def _stay(self) -> None:
         """Whenever the link is lost, make another one with the same token."""
         try:
+            brief = 0
             while self.link is not None:
+                came = time.monotonic()
                 await self.link.lost.wait()
+                if self._ended is not None:
+                    raise self._ended
                 self._answers.lost(NoServer("the connection was lost before there was an answer"))
                 await self.link.close()
                 self.latency.reconnected()
+                # A room that lets somebody in and loses them again and again is not asked faster and faster.
+                brief = brief + 1 if time.monotonic() - came < STEADY_S else 0
+                if brief > 1:
+                    pause = min(RETRY_FIRST * 2**brief, RETRY_MAX)
+                    await asyncio.sleep(pause * self._dice.uniform(1.0, 1.5))
                 self.link = await self._connect(time.monotonic() + self._patience)
                 self.counts.reconnects += 1
                 self._send_input()
@@ -285,6 +293,8 @@ class RoomClient:
             self.participants = message
         elif isinstance(message, Problem):
             self.counts.problems += 1
+            if message.code in ENDS:
+                self._ended = RoomRefused(GONE, message.code, message.detail, None)
             self._answers.failed(message.id or 0, RoomRefused(400, message.code, message.detail, None))
         if self.on_message is not None:
             self.on_message(message)
@@ -301,13 +311,16 @@ async def join(
     patience: float = 30.0,
     seed: int = 0,
     first_frame: Path | None = None,
+    access: str | None = None,
+    cacert: Path | None = None,
 ) -> AsyncIterator[RoomClient]:
-    """Join a room by its page's address and stay for the length of the block.
+    """Join a room by its page's address and stay for the length of the block; by the server's alone, in a fresh room.
 
+    `access`: the token that opens it, where it is not in the address. `cacert`: who signed the server's certificate.
     `name`: what the others read. `patience`: seconds to keep trying while the server is away or full. `first_frame`:
     begin the world from this file, see `RoomClient.first_frame`. Raises `RoomRefused`, `NoServer`, ValueError.
     """
-    room = RoomClient(url, role, name, loopback, decode, patience, seed)
+    room = RoomClient(RoomPlace.of(url, access, cacert), role, name, loopback, decode, patience, seed)
     await room._open()
     try:
         if first_frame is not None:

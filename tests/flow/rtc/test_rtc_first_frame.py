@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from worldroom.clients.python.link import RoomRefused
 from worldroom.clients.python.room import join
+from worldroom.clients.python.signalling import RoomRefused
 from worldroom.models import catalog
 from worldroom.rtc.wire import FirstFrameView
 from worldroom.sessions.rooms.first_frames import UploadedMedia

@@ -4,8 +4,9 @@ import asyncio
 import threading
 
 from aiortc.rtp import RTCP_PSFB_PLI, RtcpPsfbPacket
-from worldroom.clients.python.link import EdgeLink, RoomPlace
+from worldroom.clients.python.link import EdgeLink
 from worldroom.clients.python.room import join
+from worldroom.clients.python.signalling import RoomPlace
 from worldroom.engine.api import RequestKey
 from worldroom.rtc.wire import Channel, Feedback, KeyEdge, Problem, WorldState
 from worldroom.sessions.journal.events import InputReceived, Joined

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from worldroom.clients.python.link import RoomRefused
 from worldroom.clients.python.markers import read
 from worldroom.clients.python.measure import run_join
 from worldroom.clients.python.pictures import RoomFrame
 from worldroom.clients.python.room import join
+from worldroom.clients.python.signalling import RoomRefused
 from worldroom.models import catalog
 from worldroom.rtc.wire import Role
 from worldroom.tests.paths import ROOT

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from worldroom.clients.python.latency import LatencyLog, spread
 from worldroom.clients.python.lenient import decode_known
-from worldroom.clients.python.link import NoServer, RoomPlace, RoomRefused, retry_after_s
 from worldroom.clients.python.markers import read, read_luma
 from worldroom.clients.python.pad import Pad
 from worldroom.clients.python.room import join
+from worldroom.clients.python.signalling import NoServer, RoomPlace, RoomRefused, retry_after_s
 from worldroom.film import Film
 from worldroom.models.toy import markers as drawn
 from worldroom.rtc.wire import Applied, Participants, Person, Role, WireError
@@ -122,7 +122,9 @@ def test_spread_of_nothing_and_of_a_hundred() -> None:
 def test_the_address_of_a_room() -> None:
     assert RoomPlace.of("http://127.0.0.1:8080/r/blue-otter-12") == RoomPlace("http://127.0.0.1:8080", "blue-otter-12")
     assert RoomPlace.of("http://127.0.0.1:8080/r/a").local and not RoomPlace.of("https://example.org/r/a").local
-    for wrong in ("127.0.0.1:8080", "http://host/", "ftp://host/r/a", "http://host/r/"):
+    assert RoomPlace.of("https://example.org/world/r/a#token=t") == RoomPlace("https://example.org/world", "a", "t")
+    assert RoomPlace.of("http://host:8080/") == RoomPlace("http://host:8080", ""), "a fresh room"
+    for wrong in ("127.0.0.1:8080", "ftp://host/r/a", "http://host/r/a/b"):
         with pytest.raises(ValueError, match="room's address"):
             RoomPlace.of(wrong)
 
