@@ -22,7 +22,7 @@ from ..edge import Edge, EdgeSpec
 from ..wire import ApiError
 from .answers import ApiFault, json_answer
 from .guard import Guard
-from .library import add_library, add_recording
+from .library import add_clips, add_library, add_recording
 from .lists import add_lists
 from .offers import add_first_frames, add_ice, add_offers, add_rooms
 from .pages import add_pages, missing_page, wants_page
@@ -61,6 +61,7 @@ def create_app(
     add_first_frames(app, rooms)
     if films is not None:
         add_recording(app, films)
+        add_clips(app, films)
     if library is not None:
         add_library(app, library)
     add_whep(app, edge, access, rates, clock)

@@ -36,6 +36,19 @@ def add_recording(app: FastAPI, films: RoomRecordings) -> None:
             raise ApiFault(STATUS[refusal.code], refusal.code, str(refusal)) from None
 
 
+def add_clips(app: FastAPI, films: RoomRecordings) -> None:
+    @app.get("/v1/rooms/{room}/clip")
+    async def clip(room: str, request: Request) -> Response:
+        """The last half minute as it was sent; the bearer is the token of any seat of the room."""
+        named(room)
+        try:
+            film = await films.clip(room, _bearer(request))
+        except RecordingRefused as refusal:
+            raise ApiFault(STATUS[refusal.code], refusal.code, str(refusal)) from None
+        headers = {"Content-Disposition": f'attachment; filename="{room}.mp4"', "Cache-Control": "no-store"}
+        return Response(film, headers=headers, media_type="video/mp4")
+
+
 def add_library(app: FastAPI, library: Library) -> None:
     @app.get("/v1/library")
     async def page(request: Request) -> Response:

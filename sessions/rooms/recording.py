@@ -1,10 +1,12 @@
 """Recording of rooms: who may start and stop it, and what the journal and the room's name have to do with it."""
 
+import asyncio
 import logging
 
 from ..audience import Audience
 from ..journal import events
 from ..messages import Role, WorldState
+from ..recording.moments import Moments
 from ..recording.recordings import Recordings
 from ..views import RecordingView
 from .room import Room
@@ -26,10 +28,16 @@ class RoomRecordings:
     def __init__(self, recordings: Recordings, every: bool) -> None:
         self._recordings, self._every = recordings, every
         self._open: dict[str, tuple[Room, Audience]] = {}
+        self._moments: dict[str, Moments] = {}
 
     def opened(self, room: Room, audience: Audience) -> None:
         """A room has its session."""
         self._open[room.spec.name] = room, audience
+        session = room.session
+        assert session.card is not None, "a room has an open session"
+        moments = Moments(session.card.fps, lambda: session.request_key(joined=False))
+        self._moments[room.spec.name] = moments
+        audience.observe(moments.frame)
         if self._every:
             try:
                 self._start(room, audience)
@@ -38,6 +46,7 @@ class RoomRecordings:
 
     def ended(self, room: Room) -> None:
         self._open.pop(room.spec.name, None)
+        self._moments.pop(room.spec.name, None)
         self._recordings.stop(room.session.spec.name)
 
     def start(self, name: str, token: str) -> RecordingView:
@@ -58,6 +67,22 @@ class RoomRecordings:
         self._recordings.stop(session)
         room.session.record(events.RecordingMarked(name=name, running=False))
         return RecordingView(session, name, False)
+
+    async def clip(self, name: str, token: str) -> bytes:
+        """The last half minute as an MP4, for who is in that room; raises `RecordingRefused`."""
+        room, _ = self._open.get(name, (None, None))
+        if room is None:
+            raise RecordingRefused("no_room", "no world is open in this room")
+        if room.connected_seat(token) is None:
+            raise RecordingRefused("no_place", "this token has no connected seat in the room")
+        moments = self._moments[name]
+        frames = moments.taken()
+        if not frames:
+            raise RecordingRefused("not_recorded", "there is no film yet: it begins with the next key frame")
+        try:
+            return await asyncio.to_thread(moments.film, frames)
+        except OSError as error:
+            raise RecordingRefused("disk", f"the film cannot be written: {error.strerror}") from None
 
     def _start(self, room: Room, audience: Audience) -> str:
         session = room.session

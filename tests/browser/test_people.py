@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import av
 import pytest
 
 from .conftest import Visitor
@@ -95,3 +96,18 @@ def test_a_picture_is_kept_as_it_is_shown(visitor: MakeVisitor, room: str) -> No
         ada.page.click("#keep-picture")
     assert download.value.suggested_filename.startswith("worldroom-test-")
     assert download.value.path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_the_last_seconds_are_kept_as_a_film_that_plays(visitor: MakeVisitor, room: str) -> None:
+    ada = visitor().open(room).until_playing()
+    ada.until("worldroom.world.onScreen.chunk > 30")
+    ada.page.click("#keep")
+    with ada.page.expect_download() as download:
+        ada.page.click("#keep-clip")
+    assert download.value.suggested_filename.endswith(".mp4")
+    with av.open(download.value.path()) as film:
+        video = film.streams.video[0]
+        frames = list(film.decode(video))
+    assert (video.codec_context.width, video.codec_context.height) == (640, 384)
+    assert len(frames) > 20
+    assert ada.complaints == []

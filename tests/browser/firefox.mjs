@@ -1,0 +1,89 @@
+// Drives Debian's Firefox over WebDriver BiDi: opens the lobby and a room, plays, and writes screenshots.
+// node firefox.mjs <address> <folder for screenshots or ''>; prints one JSON object, complaints of the page included.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const [address, folder, modules] = process.argv.slice(2);
+const require = createRequire(join(modules, 'package.json'));
+const puppeteer = (await import(pathToFileURL(require.resolve('puppeteer-core')).href)).default;
+const MEASURE = process.env.MEASURE;
+const said = {};
+const SIZES = {
+  desktop: [1280, 800], portrait: [390, 844], landscape: [844, 390], zoom200: [640, 400], zoom400: [320, 200],
+};
+
+/** What a person does in the first minute. */
+async function play(page) {
+  await page.waitForFunction("document.body.dataset.shows === 'frames'", { timeout: 20000 });
+  said.state = await page.evaluate("document.getElementById('state-text').textContent");
+  await page.keyboard.down('ArrowLeft');
+  const left = "document.querySelector('.cap[data-control=left]').classList.contains('applied')";
+  await page.waitForFunction(left, { timeout: 15000 });
+  await page.keyboard.up('ArrowLeft');
+  await page.type('#prompt-text', 'a red desert');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction("/^Applied/.test(document.getElementById('now-label').textContent)", { timeout: 15000 });
+  said.played = true;
+}
+
+/** A Firefox without its H.264 plugin gets no picture; the page is laid out as if a world had said welcome. */
+const pretend = `(() => {
+  const keys = [['left', 'ArrowLeft'], ['right', 'ArrowRight'], ['up', 'ArrowUp'], ['down', 'ArrowDown']];
+  const welcome = { type: 'welcome', room: 'firefox', session: 's', participant: 'p', role: 'driver', card: 'toy',
+    title: 'Toy', width: 640, height: 384, fps: 12, suggestions: ['a calm blue sea', 'a red desert'], prompt: '',
+    controls: keys.map(([name, key]) => ({ name, keys: [key] })), state: 'running', epoch: 0, chunk: 0, resumed: false,
+    first_frame: null, recache: false };
+  worldroom.world.take(welcome, 0);
+  worldroom.room.emit('welcome', welcome);
+})()`;
+
+const profile = mkdtempSync(join(tmpdir(), 'worldroom-firefox-'));
+const browser = await puppeteer.launch({
+  browser: 'firefox',
+  executablePath: process.env.FIREFOX,
+  headless: true,
+  userDataDir: profile,
+  extraPrefsFirefox: {
+    'media.peerconnection.ice.loopback': true,
+    'media.peerconnection.ice.obfuscate_host_addresses': false,
+    'media.navigator.permission.disabled': true,
+    'media.autoplay.default': 0,
+    'media.gmp-provider.enabled': false,
+    'media.webrtc.hw.h264.enabled': true,
+    'app.update.enabled': false,
+    'browser.shell.checkDefaultBrowser': false,
+    'datareporting.policy.dataSubmissionEnabled': false,
+  },
+});
+Object.assign(said, { complaints: [], geometry: {}, version: await browser.version() });
+try {
+  const page = await browser.newPage();
+  page.on('pageerror', (error) => said.complaints.push(String(error)));
+  page.on('console', (message) => ['error'].includes(message.type()) && said.complaints.push(message.text()));
+  await page.setViewport({ width: 1280, height: 800 });
+  await page.goto(`${address}/`);
+  await page.waitForFunction("document.querySelectorAll('.world').length > 0", { timeout: 20000 });
+  said.worlds = await page.$$eval('.world h3', (all) => all.map((each) => each.textContent));
+  if (folder) await page.screenshot({ path: `${folder}/firefox-lobby.png` });
+  await page.goto(`${address}/r/firefox`);
+  await page.waitForFunction("document.body.dataset.phase !== 'connecting'", { timeout: 20000 });
+  said.phase = await page.evaluate('document.body.dataset.phase');
+  said.title = await page.evaluate("document.getElementById('notice-title').textContent");
+  if (said.phase === 'live') await play(page);
+  else await page.evaluate(pretend);
+  for (const [name, [width, height]] of Object.entries(SIZES)) {
+    await page.setViewport({ width, height });
+    await new Promise((done) => setTimeout(done, 250));
+    said.geometry[name] = (await page.evaluate(`(${MEASURE})(${['portrait', 'landscape'].includes(name)})`)).problems;
+    if (folder) await page.screenshot({ path: `${folder}/firefox-${name}.png` });
+  }
+} catch (error) {
+  said.failed = String(error);
+} finally {
+  await browser.close().catch(() => {});
+  rmSync(profile, { recursive: true, force: true });
+}
+console.log(JSON.stringify(said));
