@@ -1,4 +1,4 @@
-"""The page in Debian's Firefox, over WebDriver BiDi: it plays where it can, says why where it cannot, and its layout holds."""
+"""The page in Debian's Firefox, over WebDriver BiDi: it plays, or says why it cannot, and its layout holds."""
 
 import json
 import os
