@@ -102,7 +102,7 @@ class Viewer:
         channel = self._channels.get(channel_of(message))
         text = encode(message)
         if channel is None or channel.readyState != "open":
-            self._keep(text, message)
+            self._queue(text, message)
         elif channel.bufferedAmount > CONTROL_BACKLOG_MAX:
             self.counts.messages_dropped += 1
             self.leave("does not read its control channel")
@@ -135,7 +135,7 @@ class Viewer:
         elif receipts:
             channel.send(encode(Receipts(receipts)))
 
-    def _keep(self, text: str, message: ServerMessage) -> None:
+    def _queue(self, text: str, message: ServerMessage) -> None:
         """Messages for a channel that is not open yet wait in order; only control has messages worth waiting for."""
         if channel_of(message) is not Channel.CONTROL or len(self._waiting) >= WAITING_MAX:
             self.counts.messages_dropped += 1

@@ -163,7 +163,7 @@ class _Player:
         self._script = script
         self._inbox = inbox
         self._show = show
-        self._due: int | None = None
+        self._asked_for: int | None = None
         self._encoded: deque[str] = deque(maxlen=ENCODED_KEPT)
         self._version = 0
 
@@ -186,11 +186,11 @@ class _Player:
         for share in recorded.conditions.prompts:
             if share.key not in self._encoded:
                 await self._encode(share.key)
-        while self._due is None:
+        while self._asked_for is None:
             await self._event()
-        if self._due != recorded.chunk:
-            raise ReplayError(f"the journal goes on with chunk {recorded.chunk}, the world with {self._due}")
-        self._due = None
+        if self._asked_for != recorded.chunk:
+            raise ReplayError(f"the journal goes on with chunk {recorded.chunk}, the world with {self._asked_for}")
+        self._asked_for = None
         begin = api.Begin(session=self._session, chunk=recorded.chunk, conditions=recorded.conditions)
         self._door.post(begin)
         while True:
@@ -228,5 +228,5 @@ class _Player:
         if isinstance(event, api.Fault):
             raise ReplayError(f"the engine failed during replay: {event.code}: {event.detail}")
         if isinstance(event, api.ChunkDue):
-            self._due = event.chunk
+            self._asked_for = event.chunk
         return event

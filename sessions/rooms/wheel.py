@@ -154,8 +154,8 @@ class Wheel:
 
     def _outranks(self, participant: str) -> bool:
         """A driver takes the wheel from a co-driver without asking."""
-        own, held = self._seats.of(participant), self._seats.of(self.holder)
-        grants = None if own is None or held is None else (own.rights.grant, held.rights.grant)
+        own, driver = self._seats.of(participant), self._seats.of(self.holder)
+        grants = None if own is None or driver is None else (own.rights.grant, driver.rights.grant)
         return grants == (Grant.DRIVER, Grant.CO_DRIVER)
 
     @property
@@ -179,11 +179,11 @@ class Wheel:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due = self._idle_in_s() if self._asks and self._away_since is None else self.free_in_s or None
-        if due is not None:
-            self._timer = asyncio.get_running_loop().call_later(due, self._due)
+        wait_s = self._idle_in_s() if self._asks and self._away_since is None else self.free_in_s or None
+        if wait_s is not None:
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._look_again)
 
-    def _due(self) -> None:
+    def _look_again(self) -> None:
         self._timer = None
         if self._away_since is None and self._idle_in_s():
             self._watch()  # the holder has done something since

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ...engine.api import PromptMeaning, PromptShare
-from ..messages import PromptChanged, Transition
+from ...engine.api import CardInfo, PromptMeaning, PromptShare
+from ..messages import Problem, Prompt, PromptChanged, Transition
 from .ack import PendingAck
 
 VERSIONS_MAX = 64
@@ -73,11 +73,6 @@ class PromptMemory:
         return self._versions[-1].number if self._versions else 0
 
     @property
-    def full(self) -> bool:
-        """As many versions wait for their embedding as may wait."""
-        return len(self._waiting) >= WAITING_MAX
-
-    @property
     def first_waits(self) -> bool:
         """The world has no prompt yet, but is about to get one."""
         return self.number == 0 and bool(self._waiting)
@@ -85,6 +80,18 @@ class PromptMemory:
     def versions(self) -> tuple[PromptVersion, ...]:
         """The last versions that took effect, oldest first."""
         return tuple(self._versions)
+
+    def refuses(self, message: Prompt, card: CardInfo) -> Problem | None:
+        """Why this message cannot become a version, if it cannot."""
+        given = len(message.text)
+        if given > card.prompt_chars:
+            detail = f"this world takes {card.prompt_chars} characters, these are {given}"
+            return Problem(code="prompt_too_long", detail=detail, id=message.id)
+        if len(self._waiting) >= WAITING_MAX:
+            return Problem(code="busy", detail="too many prompts wait to be encoded", id=message.id)
+        if message.transition is Transition.RECACHE and not card.recache:
+            return Problem(code="no_recache", detail="this world cannot rebuild its memory", id=message.id)
+        return None
 
     def ask(self, text: str, transition: Transition, frames: int, ack: PendingAck | None = None) -> PromptVersion:
         """A new version that waits for its embedding; a blend takes `frames`, a cut none."""
@@ -150,8 +157,8 @@ class PromptMemory:
         done = 1.0 if not self._start or played >= version.frames else played / version.frames
         weights = {key: weight * (1.0 - done) for key, weight in self._start.items()} if done < 1.0 else {}
         weights[version.key] = weights.get(version.key, 0.0) + done
-        kept = sorted(weights, key=lambda key: weights[key], reverse=True)[:SHARES_MAX]
-        if version.key not in kept:
-            kept[-1] = version.key
-        total = sum(weights[key] for key in kept)
-        return {key: weights[key] / total for key in weights if key in kept and weights[key] > 0.0}
+        strongest = sorted(weights, key=lambda key: weights[key], reverse=True)[:SHARES_MAX]
+        if version.key not in strongest:
+            strongest[-1] = version.key
+        total = sum(weights[key] for key in strongest)
+        return {key: weights[key] / total for key in weights if key in strongest and weights[key] > 0.0}

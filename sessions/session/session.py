@@ -56,7 +56,8 @@ class Session:
         self._inflight = InflightInputs()
         self._inbox: Inbox | None = None
         self._paused, self._weights = False, ""
-        self._due: int | None = None
+        self._first_chunk: int | None = None
+        """The chunk that is due while the world waits for its first prompt."""
         self._fault_rate = Rate(per_s=2.0, burst=4)
 
     # ---- life -----------------------------------------------------------------------------------------------------
@@ -76,7 +77,7 @@ class Session:
         text = self.spec.prompt if self.spec.prompt is not None else next(iter(card.suggestions), None)
         if text is not None:
             self._ask_prompt(text, messages.Transition.CUT, frames=0)
-        self._begin_when_prompted(self._due)
+        self._begin_when_prompted(self._first_chunk)
         return None
 
     def restore(self, record: SessionRecord, card: api.CardInfo) -> None:
@@ -142,16 +143,9 @@ class Session:
         self._inbox = inbox
 
     def prompt(self, message: messages.Prompt, participant: str, reply: Reply) -> None:
-        most, given = self._opened().prompt_chars, len(message.text)
-        if given > most:
-            detail = f"this world takes {most} characters, these are {given}"
-            reply(messages.Problem(code="prompt_too_long", detail=detail, id=message.id))
-            return
-        if self.prompts.full:
-            reply(messages.Problem(code="busy", detail="too many prompts wait to be encoded", id=message.id))
-            return
-        if message.transition is messages.Transition.RECACHE and not self._opened().recache:
-            reply(messages.Problem(code="no_recache", detail="this world cannot rebuild its memory", id=message.id))
+        problem = self.prompts.refuses(message, self._opened())
+        if problem is not None:
+            reply(problem)
             return
         self._counters.prompts += 1
         reply(messages.Accepted(id=message.id))
@@ -241,13 +235,13 @@ class Session:
         if chunk is None:
             return
         if self.card is None or self.prompts.first_waits:
-            self._due = chunk
+            self._first_chunk = chunk
         else:
             self._begin(chunk)
 
     def _begin(self, chunk: int) -> None:
         card, epoch = self._opened(), self.epoch
-        self._due = None
+        self._first_chunk = None
         self._cancelled(epoch, chunk)  # begun before and failed: it begins again
         conditions = self._inflight.begin(epoch, chunk, card, self._inbox, self.prompts)
         self.next_chunk = chunk + 1
@@ -282,7 +276,7 @@ class Session:
             self._inflight.expect(ack)
         if version is not None:
             self._audience.tell(version.changed())
-        self._begin_when_prompted(self._due)
+        self._begin_when_prompted(self._first_chunk)
 
     def _fault(self, event: api.Fault) -> None:
         self._counters.faults += event.code not in PROMPT_REFUSALS
@@ -297,7 +291,7 @@ class Session:
         if event.fatal:
             self.close(event.code)
         else:
-            self._begin_when_prompted(self._due)
+            self._begin_when_prompted(self._first_chunk)
 
     # ---- inside ---------------------------------------------------------------------------------------------------
 
