@@ -9,7 +9,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import typer
 
 from .. import __version__
-from . import access, cards, join, journal, parity, replay, rollout, serve, simulate, top, train
+from . import access, cards, export, join, journal, parity, replay, rollout, serve, simulate, top, train
 from .bench import command
 from .settings import ENV_PREFIX, settings
 
@@ -29,6 +29,7 @@ app.command("train")(train.train)
 app.command("parity")(parity.parity)
 app.add_typer(command.app, name="bench")
 app.command("join")(join.join)
+app.command("export")(export.export)
 app.command("replay")(replay.replay)
 app.add_typer(journal.app, name="journal")
 app.command("top")(top.top)

@@ -4,6 +4,8 @@ Together they are enough to replay the world bit for bit (`replay.py`): seed, ca
 `SessionOpened`, every chunk's conditions in `ChunkBegun`, texts in `PromptAsked`, restarts in `EpochStarted`.
 """
 
+from enum import StrEnum
+
 import msgspec
 
 from ...engine.api import JOURNALS_SINCE, Conditions, FirstFrames, Timings
@@ -185,6 +187,40 @@ class FeedbackGiven(Event, frozen=True, tag="preference.rated"):
     frame: int
 
 
+class Verdict(StrEnum):
+    CHOSEN = "chosen"
+    TIE = "tie"
+    SKIP = "skip"
+
+
+class BranchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One future of a fork: the chunks from `first` on that were made in it, by the digests of their latents."""
+
+    branch: int
+    seed: int
+    first: int
+    digests: tuple[str, ...]
+    prompt_version: int = 0
+    controls: tuple[tuple[float, ...], ...] = ()
+
+
+class PreferenceChosen(Event, frozen=True, tag="preference.chosen"):
+    """Futures of one moment, in the order in which they were shown, and which one was kept.
+
+    `context`: the digest of the last chunk they share. `chosen` is a branch, and the one that goes on also where nobody
+    preferred one (`verdict`). `seconds`: from the fork to the choice.
+    """
+
+    participant: str
+    chunk: int
+    context: str
+    weights: str
+    branches: tuple[BranchRecord, ...]
+    chosen: int
+    verdict: Verdict
+    seconds: float
+
+
 # ---- weights.* -----------------------------------------------------------------------------------------------------
 
 
@@ -217,5 +253,6 @@ JournalEvent = (
     | ChunkDropped
     | FramesShown
     | FeedbackGiven
+    | PreferenceChosen
     | WeightsLoaded
 )

@@ -61,6 +61,9 @@ class History:
         expected = after + 1
         while True:
             index, moved = await self._index(session), False
+            if index is not None and index.cut >= expected:
+                yield Cut(session, expected, index.cut)
+                expected = index.cut + 1
             for info in index.parts if index is not None else ():
                 if info.last < expected:
                     continue

@@ -75,9 +75,9 @@ class SessionRecorder:
                 self._queued += len(frame.data)
         if full:
             self.dropped += 1
-            if not self._gap:
-                self._gap = True
+            if frame.key or not self._gap:
                 self._request_key()
+            self._gap = True
             return
         self._gap = False
         self._queue.put(_Taken(frame, hold_us))

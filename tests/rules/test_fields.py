@@ -28,6 +28,8 @@ READ_WHOLE = {
     "SessionDetail": "the library",
     "TimelineMark": "the library",
     "RecordingView": "whoever asked for a film",
+    "ExportReport": "printed whole",
+    "ExportedSession": "manifest.json",
 }
 """Structs that somebody reads as a whole, field by field without naming them: who."""
 
