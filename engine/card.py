@@ -11,30 +11,21 @@ from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind, WorkPlan
 from ..models.contract.placement import Placement
 from .api import CardInfo, ControlInfo, FirstFramesSize
-from .caches.pools import SlabPool, SlotWrites, content_of, digest_of
+from .caches.feature_cache import content_of, digest_of
+from .caches.slab_pool import SlabPool, SlotWrites
+from .counters import Counters
 from .drive import LoopFault, NoCache, Writes
-from .output.playout import ABSORBED, Allowance, Lead
+from .output.playout import Allowance, Lead
 from .scheduling.costs import Costs, Estimate, StepKey
 
 _NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
 
 
 @dataclass(slots=True)
-class CardCounters:
-    chunks_done: int = 0
-    chunks_late: int = 0
-    chunks_cancelled: int = 0
-    faults: int = 0
-    frames_dropped: int = 0
-    frames_superseded: int = 0
-    degraded: int = 0
-
-
-@dataclass(slots=True)
 class CardRuntime:
     """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, `leads` the way
     to the first packet, all by number of denoise steps: they predict the next chunk. `writing`: seconds of one
-    run of the prompt loop.
+    run of the prompt loop. `counters`: of sessions that are gone.
     """
 
     loaded: LoadedCard
@@ -44,7 +35,7 @@ class CardRuntime:
     chunks: dict[int, Estimate] = field(default_factory=dict)
     encoding: Estimate = field(default_factory=Estimate)
     writing: Estimate = field(default_factory=Estimate)
-    counters: CardCounters = field(default_factory=CardCounters)
+    counters: Counters = field(default_factory=Counters)
     leads: defaultdict[int, Lead] = field(default_factory=lambda: defaultdict(Lead))
 
     @classmethod
@@ -55,11 +46,6 @@ class CardRuntime:
     @property
     def chunk_seconds(self) -> float:
         return self.loaded.card.frame.per_chunk / self.loaded.card.frame.fps
-
-    @property
-    def absorbed_us(self) -> int:
-        """A chunk later than this is late: the playout clock moves."""
-        return round(1e6 * ABSORBED / self.loaded.card.frame.fps)
 
     @property
     def default_steps(self) -> int:
@@ -140,7 +126,6 @@ class CardRuntime:
             suggestions=card.suggestions,
             price_us=round(self.chunk_price(self.default_steps) * 1e6),
             bytes_per_session=self.pool.spec.bytes_per_session,
-            absorbed_us=self.absorbed_us,
             first_frames=self._first_frames(),
             recache=self.loaded.card.asks(StepKind.RECACHE),
             about=card.about,

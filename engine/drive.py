@@ -29,7 +29,7 @@ class BadFrames(ValueError):
 
 
 class Writes(Protocol):
-    """The cache writes of one session's slot (`pools.SlotWrites`; `NoCache` for cards without one)."""
+    """The cache writes of one session's slot (`slab_pool.SlotWrites`; `NoCache` for cards without one)."""
 
     def view(self) -> CacheView | None: ...
 

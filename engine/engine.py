@@ -17,7 +17,7 @@ from ..models.contract.loaded import LoadedCard
 from . import api
 from .admission.admission import Admission
 from .admission.rules import Refusal
-from .caches.pools import FeatureCache
+from .caches.feature_cache import FeatureCache
 from .caches.store import SnapshotFolder
 from .cancel import CancelScope
 from .card import CardRuntime
@@ -35,7 +35,7 @@ from .services import Services
 from .session.resume_state import ResumeState
 from .session.session import EngineSession
 from .session.state import SessionState
-from .session.stats import SessionStats, info
+from .session.stats import info
 from .spec import EngineSpec
 from .warmup import warm_up
 
@@ -61,7 +61,6 @@ class Engine:
         self._costs = Costs()
         self.runtimes = {loaded.card.name: CardRuntime.with_slots(loaded, spec.slots) for loaded in cards}
         self._sessions: dict[str, EngineSession] = {}
-        self._watched: dict[str, SessionStats] = {}
         self._going: set[EngineSession] = set()
         self._reception = Admission(spec, clock, self._costs, self.runtimes, self._sessions, self._going)
         self._commands: deque[api.Command] = deque()
@@ -133,8 +132,7 @@ class Engine:
         snapshot: bytes | None = None,
     ) -> api.Opened | api.Refused:
         served, fits = self.runtimes[opening.card], self._reception.fits
-        listener = self._watch(opening, events)
-        session = EngineSession(opening, served, self.services, listener, self._released, fits, resume_state, snapshot)
+        session = EngineSession(opening, served, self.services, events, self._released, fits, resume_state, snapshot)
         self._sessions[session.session] = session
         try:
             await session.start()
@@ -166,7 +164,7 @@ class Engine:
         return tuple(self._capacity(served) for served in self.runtimes.values())
 
     def sessions(self) -> tuple[api.SessionInfo, ...]:
-        return tuple(info(session, self._watched[session.session]) for session in self._sessions.values())
+        return tuple(info(session) for session in self._sessions.values())
 
     def steps(self) -> tuple[api.BatchRan, ...]:
         return self._dispatcher.trail.all()
@@ -175,10 +173,6 @@ class Engine:
     def trail(self) -> StepHistory:
         """The ring behind `steps`, for who follows it."""
         return self._dispatcher.trail
-
-    def _watch(self, opening: api.Open, events: Callable[[api.Event], None]) -> SessionStats:
-        watched = self._watched[opening.session] = SessionStats(events, self.runtimes[opening.card].absorbed_us)
-        return watched
 
     async def close(self) -> None:
         """Close every session and stop every thread; returns when all of it is gone."""
@@ -203,7 +197,7 @@ class Engine:
         return self._upkeep.inspection.problem
 
     def check_integrity(self) -> None:
-        """Raise `pools.PoolCorrupt` when any pool contradicts itself."""
+        """Raise `slab_pool.PoolCorrupt` when any pool contradicts itself."""
         self.services.features.check_integrity()
         for served in self.runtimes.values():
             served.pool.check_integrity()
@@ -228,23 +222,21 @@ class Engine:
 
     def _close(self, session: EngineSession) -> None:
         if self._sessions.get(session.session) is session:
-            del self._sessions[session.session], self._watched[session.session]
+            del self._sessions[session.session]
             self._going.add(session)
             session.close()
 
     def _released(self, session: EngineSession) -> None:
         self._going.discard(session)
         self._reception.stir()
-        counters = session.served.counters
-        counters.frames_dropped += session.pacer.dropped
-        counters.frames_superseded += session.pacer.superseded
+        session.served.counters += session.counters
 
     def _expected(self) -> float:
         return min((session.expected for session in self._sessions.values()), default=math.inf)
 
     def _capacity(self, served: CardRuntime) -> api.Capacity:
         mine = [session for session in self._sessions.values() if session.served is served]
-        counters = served.counters
+        counters = sum((session.counters for session in mine), served.counters)
         return api.Capacity(
             card=served.loaded.card.name,
             device=self._device.name,
@@ -257,11 +249,11 @@ class Engine:
             pool_bytes=served.pool.bytes_budget,
             pool_bytes_used=served.pool.bytes_used,
             queue_depth=self._dispatcher.depth,
-            chunks_done=counters.chunks_done,
-            chunks_late=counters.chunks_late,
-            chunks_cancelled=counters.chunks_cancelled,
-            frames_dropped=counters.frames_dropped + sum(session.pacer.dropped for session in mine),
-            frames_superseded=counters.frames_superseded + sum(session.pacer.superseded for session in mine),
+            chunks_done=counters.chunks,
+            chunks_late=counters.late,
+            chunks_cancelled=counters.cancelled,
+            frames_dropped=counters.dropped,
+            frames_superseded=counters.superseded,
             faults=counters.faults,
             waiting=self._reception.waiting,
             degraded=counters.degraded,

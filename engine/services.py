@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..clock import Clock
-from .caches.pools import FeatureCache
+from .caches.feature_cache import FeatureCache
 from .caches.store import SnapshotFolder
 from .cancel import CancelScope
 from .cost_store import CostStore

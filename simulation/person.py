@@ -53,7 +53,6 @@ class SimulatedPerson:
     _asked: int = 0
     _version: int = 0
     _feature: str = ""
-    _absorbed_us: int = 0
 
     @property
     def interactive(self) -> bool:
@@ -83,7 +82,7 @@ class SimulatedPerson:
                 self._answer()
             case api.ChunkDone():
                 self.chunks += 1
-                self.missed += event.late_us > self._absorbed_us
+                self.missed += event.late
                 self.lates.append((self._now(), event.late_us / 1e6))
             case api.ChunkCancelled():
                 self.cancelled += 1
@@ -103,7 +102,7 @@ class SimulatedPerson:
                 self.refused, self.waited = answer.reason, waited
                 return False
             await asyncio.sleep(answer.retry_after_s)
-        self.entered, self.waited, self._absorbed_us = self._now(), self._now() - began, answer.card.absorbed_us
+        self.entered, self.waited = self._now(), self._now() - began
         return True
 
     def _act(self, act: Act) -> None:

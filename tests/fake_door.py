@@ -25,7 +25,6 @@ CARD = api.CardInfo(
     suggestions=("a sunny day", "a snowy night"),
     price_us=10_000,
     bytes_per_session=1000,
-    absorbed_us=4000,
 )
 TIMINGS = api.Timings(wait_us=1, step_us=2, decode_us=3, encode_us=4)
 BEAT = 0.04  # one chunk of one frame at 25 fps

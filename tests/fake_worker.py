@@ -18,9 +18,9 @@ async def serve(end: socket.socket) -> None:
         match message:
             case ipc.OpenRequest(id=id, opening=opening):
                 link.send(ipc.OpenReply(id, api.Opened(opening.session, CARD, steps=1)))
-            case ipc.Restore(id=id, past=past):
-                detail = f"asked for {past.opening.steps} steps"
-                refused = api.Refused(past.opening.session, api.RefusalReason.CONFLICT, detail, 0, 0.0)
+            case ipc.Restore(id=id, resume_state=state):
+                detail = f"asked for {state.opening.steps} steps"
+                refused = api.Refused(state.opening.session, api.RefusalReason.CONFLICT, detail, 0, 0.0)
                 link.send(ipc.OpenReply(id, refused))
             case ipc.Stop():
                 gone.set()

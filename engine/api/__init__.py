@@ -31,7 +31,7 @@ from .door import (
     Timings,
     Unit,
 )
-from .info import BatchRan, Capacity, CardInfo, ControlInfo, SessionInfo
+from .info import BatchRan, Capacity, CardInfo, ControlInfo, Progress, SessionInfo
 from .message import LatencyClass, Message
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "Open",
     "Opened",
     "Pause",
+    "Progress",
     "PromptEncoded",
     "PromptMeaning",
     "PromptShare",

@@ -191,7 +191,7 @@ class Timings(Message, frozen=True):
 
 class ChunkDone(Message, frozen=True):
     """Committed. `digest` identifies its latents for replay ('': its pictures were lost, and with them what tells it);
-    `late_us`: by how much its first frame comes late.
+    `late_us`: by how much its first frame comes late. `late`: by so much that the playout clock moves.
     """
 
     session: str
@@ -200,6 +200,7 @@ class ChunkDone(Message, frozen=True):
     digest: str
     late_us: int
     timings: Timings
+    late: bool = False
 
 
 class ChunkCancelled(Message, frozen=True):
@@ -291,7 +292,7 @@ class SuspendableEngine(EngineClient, Protocol):
     """An engine behind worker processes: it can give a session's world away as bytes and go on with it later."""
 
     def suspend(self, session: str) -> bytes | None:
-        """A session that stands still, for `restore`; None when its past is not whole."""
+        """A session that stands still, for `restore`; None when its history is not whole."""
         ...
 
     async def restore(self, world: bytes, events: Callable[[Event], None]) -> Opened | Refused:

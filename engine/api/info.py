@@ -13,7 +13,6 @@ class ControlInfo(Message, frozen=True):
 class CardInfo(Message, frozen=True):
     """A card as the edge may know it. width and height are what viewers see (already scaled).
     `first_frames`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers.
-    `absorbed_us`: a chunk is late when it is later than this, because then the playout clock moves.
     `about`: one sentence for people. `pointer`: it takes motion. `prompt_chars`: code points that a prompt may have.
     """
 
@@ -28,7 +27,6 @@ class CardInfo(Message, frozen=True):
     suggestions: tuple[str, ...]
     price_us: int
     bytes_per_session: int
-    absorbed_us: int
     first_frames: FirstFramesSize | None = None
     recache: bool = False
     about: str = ""
@@ -99,3 +97,18 @@ class SessionInfo(Message, frozen=True):
     price_us: int
     measured_us: int
     wait_us: int
+
+
+class Progress(Message, frozen=True):
+    """How far a session is: with its snapshot and history, all that is needed to go on elsewhere.
+
+    `epoch`, `paused` and `kbps` (0: what the engine starts with) are what was asked of it. `chunk` and `frame` are the
+    next to be made and shown; the last frame had `pts`.
+    """
+
+    epoch: int = 0
+    chunk: int = 0
+    paused: bool = False
+    kbps: int = 0
+    frame: int = 0
+    pts: int = 0

@@ -1,12 +1,13 @@
-"""Goes through all pools bit by bit and looks whether their books add up. Pure; each visit has its budget of time."""
+"""Incremental integrity check of all pools, in time slices. Pure; each slice has its budget of time."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from .pools import FeatureCache, PoolCorrupt, SlabPool
+from .feature_cache import FeatureCache
+from .slab_pool import PoolCorrupt, SlabPool
 
 
 class IntegrityCheck:
-    """`rounds`: how often every pool was found sound. `problem`: what contradicts itself; then nothing is looked at."""
+    """`rounds`: how often every pool was found sound. `problem`: what contradicts itself; then it stops."""
 
     def __init__(self, pools: Sequence[SlabPool | FeatureCache]) -> None:
         self._pools = pools
@@ -15,7 +16,7 @@ class IntegrityCheck:
         self.problem: str | None = None
 
     def go_on(self, now: Callable[[], float], budget: float) -> None:
-        """Look for `budget` seconds, at most to the end of a round; what is left is looked at next time."""
+        """Check for `budget` seconds, at most to the end of a round; the next slice goes on from there."""
         if self.problem is not None:
             return
         until = now() + budget

@@ -96,9 +96,11 @@ def carry_bytes(loaded: LoadedCard, carry: Any) -> bytes | None:
     return None if carry is None else serial.dumps(_checked(carry, _portable(loaded)))
 
 
-def features_of(held: tuple[tuple[str, object], ...]) -> tuple[Feature, ...]:
+def features_of(features: tuple[tuple[str, object], ...]) -> tuple[Feature, ...]:
     """Those that can be written down; others are encoded again when they are asked for."""
-    return tuple(Feature(key, value) for key, value in held if isinstance(value, np.ndarray) or serial.is_tensor(value))
+    return tuple(
+        Feature(key, value) for key, value in features if isinstance(value, np.ndarray) or serial.is_tensor(value)
+    )
 
 
 def _portable(loaded: LoadedCard) -> type[msgspec.Struct]:

@@ -96,8 +96,8 @@ class Playout:
         return self.next + self.pending * self.chunk_seconds
 
     @property
-    def absorbs(self) -> float:
-        """Seconds by which a chunk may be late without moving the clock."""
+    def late_after(self) -> float:
+        """Seconds that a chunk may take longer without moving the clock: it is late when it comes later than that."""
         return ABSORBED * self.interval
 
     def due(self, lead: float, encode: float, ahead: bool = False, after: int = 0) -> float:
@@ -114,7 +114,7 @@ class Playout:
 
     def begun(self, delay: float) -> None:
         """Conditions came `delay` after they were due; a delay that is not absorbed moves the clock."""
-        if delay > self.absorbs:
+        if delay > self.late_after:
             self.next += delay
 
     def place(self, ready: float, frames: int = 0) -> tuple[float, ...]:
@@ -124,7 +124,7 @@ class Playout:
         """
         frames, self.pending = frames or self.per_chunk, False
         late = ready - self.next
-        moved = late > self.absorbs
+        moved = late > self.late_after
         first = ready if moved else self.next
         times = tuple(first + i * self.interval for i in range(frames))
         self._last = times[-1]

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ...clock import Clock
 from ...models.contract.card import FrameSpec
 from ..api import Frame, Timings
+from ..counters import Counters
 from ..scheduling.costs import Estimate
 from ..wakeup import Wakeup
 from .encode import EncodedFrame, H264Encoder, KeyGate
@@ -65,10 +66,11 @@ class FramePublisher:
         made: Callable[[float], None],
         emit: Callable[[Frame], None],
         failed: Callable[[BaseException], None],
+        counters: Counters,
     ) -> None:
         self._session, self._ring, self._clock, self._playout = session, ring, clock, playout
         self._threads, self._encoding, self._made = threads, encoding, made
-        self._emit, self._failed = emit, failed
+        self._emit, self._failed, self._counters = emit, failed, counters
         self._interval = 1.0 / frame.fps
         self._raw_max = 2 * frame.per_chunk + DUE_MAX
         self._raw: deque[RawFrame] = deque()
@@ -82,8 +84,6 @@ class FramePublisher:
         self._encoder: H264Encoder | None = None
         self._task: asyncio.Task[None] | None = None
         self._closed = False
-        self.dropped = 0
-        self.superseded = 0
 
     @property
     def lead(self) -> float:
@@ -103,6 +103,11 @@ class FramePublisher:
     @property
     def last_shown(self) -> float:
         return self._last_at
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """Number of the next frame, and the presentation time of the last one."""
+        return self._frames, self._last_pts
 
     async def open(self, encoder: Callable[[], H264Encoder]) -> None:
         loop = asyncio.get_running_loop()
@@ -126,14 +131,14 @@ class FramePublisher:
 
     def skip(self, frames: int) -> None:
         """So many were made of a world that was redirected meanwhile."""
-        self.superseded += frames
+        self._counters.superseded += frames
 
     def drop_before(self, epoch: int) -> bool:
         """Frames of older epochs are never shown again; True when some were waiting."""
         self._epoch = max(self._epoch, epoch)
         kept = [shot for shot in self._raw if shot.epoch >= self._epoch]
         dropped = len(self._raw) - len(kept)
-        self.superseded += dropped
+        self._counters.superseded += dropped
         self._raw = deque(kept)
         return dropped > 0
 
@@ -176,7 +181,7 @@ class FramePublisher:
             encoded, seconds = await self._encode(encoder, shot)
             await asyncio.sleep(max(0.0, shot.at - self._clock.now()))
             if shot.epoch < self._epoch:
-                self.superseded += 1
+                self._counters.superseded += 1
                 self._gate.broken()
             else:
                 self._show(shot, encoded, seconds)
@@ -215,6 +220,7 @@ class FramePublisher:
         self._last, self._last_at = shot, self._clock.now()
         frame = self._frames
         self._frames += 1
+        self._counters.frames += 1
         self._emit(
             Frame(
                 session=self._session,
@@ -240,4 +246,4 @@ class FramePublisher:
 
     def _drop(self) -> None:
         self._raw.popleft()
-        self.dropped += 1
+        self._counters.dropped += 1

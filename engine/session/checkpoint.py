@@ -49,7 +49,7 @@ async def capture(
     entries, count, generation = pool.view(slot).committed, pool.count(slot), world.generation
     seed, number, epoch, carry, picture = world.seed, world.number, world.epoch, world.carry, world.picture
     first_frames = world.first_frames
-    features, written = snapshot.features_of(prompts.held()), world.prompt_progress()
+    features, written = snapshot.features_of(prompts.features()), world.prompt_progress()
     data = await cache_io(world, services, scope, ReadEntries(slot, entries), latest_start) if entries else ()
     if world.generation != generation or not pool.untouched(slot, entries, count):
         return None
@@ -71,19 +71,19 @@ async def capture(
 
 
 async def write_back(
-    world: SessionWorld, kept: Snapshot, services: Services, scope: CancelScope, prompts: Prompts
+    world: SessionWorld, saved: Snapshot, services: Services, scope: CancelScope, prompts: Prompts
 ) -> None:
     """Make a fresh world what a snapshot says; raises `SnapshotMismatch` or `serial.SerialError`."""
-    carry: Any = kept.carry_for(world.served.loaded)
-    if kept.steps != world.steps:
-        raise snapshot.SnapshotMismatch(f"snapshot of {kept.steps} steps, the session asks for {world.steps}")
-    if kept.entries:
-        await cache_io(world, services, scope, WriteEntries(world.slot, kept.entries), services.clock.now())
-    world.served.pool.restore(world.slot, kept.count)
-    world.seed, world.branch, world.number, world.epoch = kept.seed, kept.branch, kept.number, kept.epoch
-    world.carry, world.picture, world.first_frames = carry, kept.picture, kept.opening
-    world.progress = kept.prompts
-    for feature in kept.features:
+    carry: Any = saved.carry_for(world.served.loaded)
+    if saved.steps != world.steps:
+        raise snapshot.SnapshotMismatch(f"snapshot of {saved.steps} steps, the session asks for {world.steps}")
+    if saved.entries:
+        await cache_io(world, services, scope, WriteEntries(world.slot, saved.entries), services.clock.now())
+    world.served.pool.restore(world.slot, saved.count)
+    world.seed, world.branch, world.number, world.epoch = saved.seed, saved.branch, saved.number, saved.epoch
+    world.carry, world.picture, world.first_frames = carry, saved.picture, saved.opening
+    world.progress = saved.prompts
+    for feature in saved.features:
         prompts.put(feature.key, feature.value)
 
 

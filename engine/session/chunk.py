@@ -50,8 +50,8 @@ class EngineChunk:
     def device_seconds(self) -> float:
         return self.step_seconds + self.decode_seconds
 
-    def done(self, session: str, digest: str, late_us: int) -> api.ChunkDone:
-        return api.ChunkDone(session, self.number, self.conditions.epoch, digest, late_us, self.timings())
+    def done(self, session: str, digest: str, late_us: int, late: bool) -> api.ChunkDone:
+        return api.ChunkDone(session, self.number, self.conditions.epoch, digest, late_us, self.timings(), late)
 
     def timings(self) -> api.Timings:
         """Of the chunk alone: a frame adds its own encode time."""

@@ -12,6 +12,7 @@ from ...models.contract.cache import CacheView
 from ...models.contract.loop import Outcome, Preview, Previews, WorkPlan
 from .. import api
 from ..cancel import CancelScope, Superseded
+from ..counters import Counters
 from ..device.dispatch import Dispatcher
 from ..drive import drive_chunk
 from .chunk import EngineChunk
@@ -37,9 +38,11 @@ class ChunkDriver:
         encode_lead: Callable[[], float] = lambda: 0.0,
         progress: ChunkProgressLog | None = None,
         preview: Callable[[EngineChunk, Preview], None] = lambda chunk, preview: None,
+        counters: Counters | None = None,
     ) -> None:
         self._world, self._dispatcher, self._latency_class = world, dispatcher, latency_class
         self._feature, self._encode_lead, self._progress, self._preview = feature, encode_lead, progress, preview
+        self._counters = counters or Counters()
         loaded = world.served.loaded
         self._previews: Previews[Any] | None = loaded.loop if isinstance(loaded.loop, Previews) else None
         self._writer: PromptWriter | None = None
@@ -101,7 +104,7 @@ class ChunkDriver:
             if not chunk.overlap.released:
                 raise
             log.exception("the pictures of chunk %d of session %s failed once", chunk.number, self._world.session)
-            self._world.served.counters.faults += 1
+            self._counters.faults += 1
             return await self._run(chunk, plan, view)
 
     async def _run(self, chunk: EngineChunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:

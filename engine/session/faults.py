@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable
 
 from .. import api
-from ..caches.pools import UnknownFeature
-from ..card import CardRuntime
+from ..caches.feature_cache import UnknownFeature
+from ..counters import Counters
 from ..drive import BadFrames, LoopFault
 from .mailbox import Mailbox
 
@@ -17,8 +17,8 @@ IN_A_ROW = 2
 class Faults:
     """Tells faults. The second in a row also pauses the session, and so does one that must halt it."""
 
-    def __init__(self, session: str, served: CardRuntime, mailbox: Mailbox, emit: Callable[[api.Event], None]) -> None:
-        self._session, self._served, self._mailbox, self._emit = session, served, mailbox, emit
+    def __init__(self, session: str, counters: Counters, mailbox: Mailbox, emit: Callable[[api.Event], None]) -> None:
+        self._session, self._counters, self._mailbox, self._emit = session, counters, mailbox, emit
         self._in_a_row = 0
 
     def over(self) -> None:
@@ -28,7 +28,7 @@ class Faults:
     def tell(self, code: str, detail: str, halt: bool = False) -> None:
         """`halt` also cancels the chunk that is being made."""
         self._in_a_row += 1
-        self._served.counters.faults += 1
+        self._counters.faults += 1
         fatal = halt or self._in_a_row >= IN_A_ROW
         if fatal:
             self._mailbox.pause()

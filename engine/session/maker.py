@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import api
 from ..cancel import CancelScope, Superseded
+from ..counters import Counters
 from ..drive import DecodeOverlap
 from ..services import Services
 from .checkpoint import Checkpoints
@@ -34,10 +35,11 @@ class ChunkMaker:
         mailbox: Mailbox,
         faults: Faults,
         emit: Callable[[api.Event], None],
+        counters: Counters,
     ) -> None:
         self._world, self._services, self._scope, self._driver = world, services, scope, driver
         self._pacer, self._checkpoints, self._mailbox = pacer, checkpoints, mailbox
-        self._faults, self._emit = faults, emit
+        self._faults, self._emit, self._counters = faults, emit, counters
         self._last: EngineChunk | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -112,8 +114,8 @@ class ChunkMaker:
         session, released = self._world.session, chunk.overlap.released
         if not isinstance(problem, Superseded):
             if released:
-                self._emit(chunk.done(session, "", 0))
+                self._emit(chunk.done(session, "", 0, late=False))
             self._faults.chunk_failed(chunk.number, problem, halt=released)
         elif not released:  # else the session ends
-            self._world.served.counters.chunks_cancelled += 1
+            self._counters.cancelled += 1
             self._emit(api.ChunkCancelled(session, chunk.number, chunk.conditions.epoch))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ...models.contract.loop import Outcome, Preview
 from .. import api
 from ..card import CardRuntime
+from ..counters import Counters
 from ..output.playout import Margin, Playout
 from ..output.publisher import FramePublisher
 from ..output.raw import ring_for
@@ -30,10 +31,14 @@ class Pacer:
         steps: int,
         emit: Callable[[api.Event], None],
         failed: Callable[[BaseException], None],
+        counters: Counters,
     ) -> None:
         frame, spec = served.loaded.card.frame, services.spec
         self._session, self._steps, self._emit = opening.session, steps, emit
-        self._served, self._services = served, services
+        self._served, self._services, self._counters = served, services, counters
+        self._kbps = 0
+        self.last: api.ChunkDone | None = None
+        """The last finished chunk."""
         self._ahead = opening.latency_class is not api.LatencyClass.INTERACTIVE
         self._margin = Margin(spec.margin_low, spec.margin_high)
         self._playout = Playout(frame.fps, frame.per_chunk, services.clock.now())
@@ -48,11 +53,12 @@ class Pacer:
             served.leads[steps].observe,
             emit,
             failed,
+            counters,
         )
 
     async def open(self, kbps: int = 0) -> None:
         """`kbps` 0: what the engine starts with."""
-        frame, services = self._served.loaded.card.frame, self._services
+        frame, services, self._kbps = self._served.loaded.card.frame, self._services, kbps
         await self._publisher.open(lambda: services.encoder(frame, kbps or services.spec.kbps, services.spec.kbps_max))
 
     def due(self, after: int = 0) -> float:
@@ -91,28 +97,25 @@ class Pacer:
 
     def go_on(self, resume_state: ResumeState, world: SessionWorld, epoch: int) -> None:
         """Continue what was shown before the session was suspended or came here."""
-        self._publisher.go_on(
-            resume_state.frame, resume_state.pts, resume_state.at, world.picture, world.number - 1, epoch
-        )
+        progress = resume_state.progress
+        self._publisher.go_on(progress.frame, progress.pts, resume_state.at, world.picture, world.number - 1, epoch)
         self.restart()
 
     def request_key(self, joined: bool) -> None:
         self._publisher.request_key(joined)
 
     def set_bitrate(self, kbps: int) -> None:
+        self._kbps = kbps
         self._publisher.set_bitrate(kbps)
 
     async def close(self) -> None:
         """Nothing is shown any more."""
         await self._publisher.close()
 
-    @property
-    def dropped(self) -> int:
-        return self._publisher.dropped
-
-    @property
-    def superseded(self) -> int:
-        return self._publisher.superseded
+    def progress(self, epoch: int, chunk: int, paused: bool) -> api.Progress:
+        """How far the session is; what is not of its pace is handed in."""
+        frame, pts = self._publisher.shown
+        return api.Progress(epoch, chunk, paused, self._kbps, frame, pts)
 
     def redirect(self, epoch: int) -> None:
         """Frames of older epochs are never shown again."""
@@ -121,17 +124,19 @@ class Pacer:
 
     def take(self, chunk: EngineChunk, outcome: Outcome[object], epoch: int) -> None:
         """A finished chunk; says so. Of an epoch before `epoch` nothing is shown."""
-        now, counters, served = self._services.clock.now(), self._served.counters, self._served
+        now, served = self._services.clock.now(), self._served
         served.finished(self._steps, chunk.steps, chunk.device_seconds)
         ready = now + self._publisher.usual
-        late = ready - chunk.deadline
-        late_us, missed = max(0, round(late * 1e6)), late - self._playout.absorbs
-        counters.chunks_done += 1
-        counters.chunks_late += late_us > served.absorbed_us
-        self._margin.finished(missed > 0)
+        lateness = ready - chunk.deadline
+        missed = lateness - self._playout.late_after
+        late = missed > 0
+        self._margin.finished(late)
         if not self._ahead:  # others are made ahead of their time: what they wait teaches nothing
             served.allowance.finished(missed, chunk.waited)
-        self._emit(chunk.done(self._session, outcome.digest, late_us))
+        self.last = chunk.done(self._session, outcome.digest, max(0, round(lateness * 1e6)), late)
+        self._counters.chunks += 1
+        self._counters.late += late
+        self._emit(self.last)
         if chunk.conditions.epoch < epoch:
             self._playout.pending = False
             self._publisher.skip(len(outcome.frames))

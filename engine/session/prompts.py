@@ -10,13 +10,14 @@ from collections.abc import Callable
 
 from ...models.contract.conditions import BadPrompt, PromptMeaning
 from .. import api
-from ..caches.pools import PoolFull
+from ..caches.slab_pool import PoolFull
 from ..cancel import CancelScope, Superseded
 from ..card import CardRuntime
+from ..counters import Counters
 from ..device.device import size_of
 from ..services import Services
 
-HELD_MAX = 32
+KEYS_MAX = 32
 WAITING_MAX = 8
 WITHIN = 0.1
 """Seconds in which a prompt should be encoded: urgent for a person, idle work between two chunks."""
@@ -32,10 +33,11 @@ class Prompts:
         services: Services,
         scope: CancelScope,
         emit: Callable[[api.Event], None],
+        counters: Counters,
     ) -> None:
         self._session, self._served, self._services = session, served, services
-        self._scope, self._emit = scope, emit
-        self._held: deque[str] = deque()
+        self._scope, self._emit, self._counters = scope, emit, counters
+        self._keys: deque[str] = deque()
         self._waiting: set[asyncio.Task[None]] = set()
 
     def encode(self, command: api.EncodePrompt) -> None:
@@ -43,7 +45,7 @@ class Prompts:
         meaning = self._meaning(command.text)
         if meaning is not None and not meaning.understood:
             self._refuse("not_understood", _nothing(meaning), command.version)
-        elif self._hold_known(key):
+        elif self._retain(key):
             self._emit(api.PromptEncoded(self._session, command.version, key, meaning))
         elif len(self._waiting) >= WAITING_MAX:
             self._refuse("busy", f"{WAITING_MAX} prompts are waiting already", command.version)
@@ -56,23 +58,23 @@ class Prompts:
         """Hold a prompt without telling anybody; raises what encoding raises."""
         await self._encoded(self._served.prompt_key(text), text)
 
-    def held(self) -> tuple[tuple[str, object], ...]:
+    def features(self) -> tuple[tuple[str, object], ...]:
         """Keys and features, oldest first."""
-        return tuple((key, self._services.features.get(key)) for key in self._held)
+        return tuple((key, self._services.features.get(key)) for key in self._keys)
 
     def put(self, key: str, feature: object) -> None:
         """Hold a feature that was computed here or elsewhere; raises `PoolFull`."""
-        if not self._hold_known(key):
+        if not self._retain(key):
             self._services.features.put(key, feature, size_of(feature))
-            self._held.append(key)
+            self._keys.append(key)
             self._trim()
 
     async def close(self) -> None:
         if self._waiting:
             await asyncio.wait(self._waiting)
-        for key in self._held:
+        for key in self._keys:
             self._services.features.release(key)
-        self._held.clear()
+        self._keys.clear()
 
     async def _compute(self, command: api.EncodePrompt, key: str) -> None:
         try:
@@ -91,7 +93,7 @@ class Prompts:
     async def _encoded(self, key: str, text: str) -> None:
         """Hold the feature of a text. While another session encodes the same one, wait for that."""
         encoding = self._services.encoding
-        while not self._hold_known(key):
+        while not self._retain(key):
             if (other := encoding.get(key)) is not None:
                 await other.wait()
                 self._scope.check()
@@ -119,28 +121,28 @@ class Prompts:
         feature: object = ran.result
         return feature
 
-    def _hold_known(self, key: str) -> bool:
+    def _retain(self, key: str) -> bool:
         """True when the feature is there; this session then holds it, once, as its most recent one."""
-        if key in self._held:
-            self._held.remove(key)
-            self._held.append(key)
+        if key in self._keys:
+            self._keys.remove(key)
+            self._keys.append(key)
             return True
         if not self._services.features.retain(key):
             return False
-        self._held.append(key)
+        self._keys.append(key)
         self._trim()
         return True
 
     def _trim(self) -> None:
-        while len(self._held) > HELD_MAX:
-            self._services.features.release(self._held.popleft())
+        while len(self._keys) > KEYS_MAX:
+            self._services.features.release(self._keys.popleft())
 
     def _meaning(self, text: str) -> PromptMeaning | None:
         meaning = self._served.loaded.meaning
         return None if meaning is None else meaning(text)
 
     def _fault(self, code: str, detail: str, version: int) -> None:
-        self._served.counters.faults += 1
+        self._counters.faults += 1
         self._refuse(code, detail, version)
 
     def _refuse(self, code: str, detail: str, version: int) -> None:

@@ -47,5 +47,5 @@ async def restore(
                 raise ResumeLost(f"the history goes on at chunk {step.chunk}, the world ends before {world.number}")
             case _:
                 pass  # it is in the snapshot
-    if resume_state.number != world.number:
-        raise ResumeLost(f"chunk {resume_state.number} should be next, the history leads to {world.number}")
+    if resume_state.progress.chunk != world.number:
+        raise ResumeLost(f"chunk {resume_state.progress.chunk} should be next, the history leads to {world.number}")

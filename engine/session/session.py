@@ -13,6 +13,7 @@ from collections.abc import Callable
 from .. import api
 from ..cancel import CancelScope, Superseded
 from ..card import CardRuntime
+from ..counters import Counters
 from ..services import Services
 from .checkpoint import Checkpoints
 from .chunk import EngineChunk
@@ -52,10 +53,11 @@ class EngineSession:
         self.world, self.gone = SessionWorld(served, opening), asyncio.Event()
         self._services, self._events, self._released = services, emit, released
         scope, past = CancelScope(services.scope), resume_state or ResumeState(opening)
-        self._mailbox = Mailbox(scope, services.dispatcher.withdraw, past.paused, past.epoch)
-        self._faults = Faults(self.session, served, self._mailbox, self._emit)
-        self.pacer = Pacer(opening, served, services, self.steps, self._emit, self._encoder_failed)
-        self._prompts = Prompts(self.session, served, services, scope, self._emit)
+        self.counters = counters = Counters()
+        self._mailbox = Mailbox(scope, services.dispatcher.withdraw, past.progress.paused, past.progress.epoch)
+        self._faults = Faults(self.session, counters, self._mailbox, self._emit)
+        self.pacer = Pacer(opening, served, services, self.steps, self._emit, self._encoder_failed, counters)
+        self._prompts = Prompts(self.session, served, services, scope, self._emit, counters)
         self._checkpoints = Checkpoints(self.world, services, scope, self._prompts)
         portable = served.loaded.state is not None and services.store is not None
         self._driver = driver = ChunkDriver(
@@ -67,9 +69,19 @@ class EngineSession:
             self.pacer.encode_lead,
             ChunkProgressLog(self.world, services, self.session) if portable else None,
             self.pacer.preview,
+            counters,
         )
         self._maker = ChunkMaker(
-            self.world, services, scope, driver, self.pacer, self._checkpoints, self._mailbox, self._faults, self._emit
+            self.world,
+            services,
+            scope,
+            driver,
+            self.pacer,
+            self._checkpoints,
+            self._mailbox,
+            self._faults,
+            self._emit,
+            counters,
         )
         self._suspension = Suspension(opening, self.world, services, scope, self._prompts, driver, lambda: fits(self))
         self.state = SessionState.PAUSED
@@ -92,6 +104,13 @@ class EngineSession:
         return math.inf
 
     @property
+    def progress(self) -> api.Progress:
+        """How far it is; while it is suspended, how far it was."""
+        mailbox, resume_state = self._mailbox, self._suspension.resume_state
+        chunk = self.world.number if resume_state is None else resume_state.progress.chunk
+        return self.pacer.progress(mailbox.epoch, chunk, mailbox.paused)
+
+    @property
     def suspended(self) -> bool:
         """It holds no slot and no share of the device."""
         return not self.world.slotted
@@ -99,7 +118,7 @@ class EngineSession:
     async def start(self) -> None:
         """Open the encoder, then live. Closed meanwhile, it only gives back what it holds (`close`)."""
         resume_state = self._suspension.resume_state
-        await self.pacer.open(resume_state.kbps if resume_state is not None else 0)
+        await self.pacer.open(0 if resume_state is None else resume_state.progress.kbps)
         if self.state is not SessionState.CLOSED:
             self.pacer.restart()
             self._task = asyncio.get_running_loop().create_task(self._live())

@@ -72,7 +72,9 @@ class Suspension:
         if store is not None:
             await loop.run_in_executor(services.encoders, store.put, session, data)
             services.kept(session, taken.number, taken.epoch)
-        self.keep(ResumeState(self._opening, number=taken.number), None if store is not None else data)
+        self.keep(
+            ResumeState(self._opening, progress=api.Progress(chunk=taken.number)), None if store is not None else data
+        )
         self._world.leave_slot()
         self._retiring = loop.call_later(services.spec.retire_after, self._retire)
         return True

@@ -111,7 +111,7 @@ class SessionWorld:
         return self.slot != NO_SLOT
 
     def take_slot(self) -> None:
-        """Raises `pools.PoolFull`. What the slot holds is a fresh world's until it is restored."""
+        """Raises `slab_pool.PoolFull`. What the slot holds is a fresh world's until it is restored."""
         self.slot = self.served.pool.acquire()
         self.writes = self.served.writes(self.slot)
 

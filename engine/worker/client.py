@@ -1,7 +1,7 @@
 """`api.EngineClient` in the edge process: the engine lives in a worker process, this is its door. No tensor library.
 
     edge: post, open --> [socket] --> worker: Engine          worker dies or hangs: it is killed, a new one starts, and
-    edge: events    <-- [socket] <-- worker: events           every session is revived from its checkpoint and its past
+    edge: events    <-- [socket] <-- worker: events           every session is restored from its checkpoint and history
 
 Sessions notice a death as one cancelled chunk and a pause of the picture.
 """
@@ -48,67 +48,67 @@ class WorkerClient:
         self.folder = fresh_folder()
         self._snapshots = SnapshotFolder(self.folder, serving.disk)
         self._boot = serving.boot(self.folder)
-        self._held: dict[str, SessionLog] = {}
+        self._logs: dict[str, SessionLog] = {}
         self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}
         self._ids = itertools.count()
-        self._revivals: set[asyncio.Task[None]] = set()
-        self._beat = ipc.Heartbeat(False, (), (), 0.0, 0.0)
-        self._trail = StepHistory()
+        self._restoring: set[asyncio.Task[None]] = set()
+        self._heartbeat = ipc.Heartbeat(False, (), (), 0.0, 0.0)
+        self._history = StepHistory()
         self._broken: WorkerFailed | None = None
-        self._child: WorkerProcess | None = None
+        self._process: WorkerProcess | None = None
         self.standby = StandbyWorker(
             lambda: WorkerProcess(clock, self._take, command), serving.spare_after, serving.cards
         )
-        self._living: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._first = asyncio.Event()
-        self._reviving = False
+        self._waiting = False
         self._closed = False
         self.deaths = 0
 
     @property
     def ready(self) -> bool:
-        return self._beat.ready and not self._reviving and not self._closed
+        return self._heartbeat.ready and not self._waiting and not self._closed
 
     @property
     def pid(self) -> int:
         """The process that lives now."""
-        assert self._child is not None, "the worker is started"
-        return self._child.pid
+        assert self._process is not None, "the worker is started"
+        return self._process.pid
 
     async def start(self) -> None:
         """Start the worker and wait until it is warm and priced; raises `WorkerFailed` when it cannot be."""
-        self._living = asyncio.get_running_loop().create_task(self._live())
+        self._task = asyncio.get_running_loop().create_task(self._live())
         await self._first.wait()
         if self._broken is not None:
             raise self._broken
 
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        child = self._child
-        if child is None or not self.ready:
+        process = self._process
+        if process is None or not self.ready:
             return api.Refused(command.session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
-        if command.session in self._held:
+        if command.session in self._logs:
             detail = f"session '{command.session}' is open already"
             return api.Refused(command.session, api.RefusalReason.CONFLICT, detail, 0, AGAIN)
-        held = self._held[command.session] = SessionLog(command, events, self._clock.now())
+        session_log = self._logs[command.session] = SessionLog(command, events, self._clock.now())
         try:
-            answer = await self._ask(child, ipc.OpenRequest(next(self._ids), command))
+            answer = await self._ask(process, ipc.OpenRequest(next(self._ids), command))
         except BaseException:
             self.post(api.Close(command.session))
             raise
-        held.opened = isinstance(answer, api.Opened)
+        session_log.opened = isinstance(answer, api.Opened)
         if isinstance(answer, api.Opened):
-            held.opening = msgspec.structs.replace(command, steps=answer.steps)  # as it was let in
-        elif self._held.get(command.session) is held:
-            del self._held[command.session]
+            session_log.opening = msgspec.structs.replace(command, steps=answer.steps)  # as it was let in
+        elif self._logs.get(command.session) is session_log:
+            del self._logs[command.session]
         return answer
 
     def suspend(self, session: str) -> bytes | None:
         """See `api.SuspendableEngine`."""
-        held = self._held.get(session)
-        if held is None or not held.opened or held.lost:
+        session_log = self._logs.get(session)
+        if session_log is None or not session_log.opened or session_log.lost:
             return None
         snapshot = self._snapshots.get(session)
-        return suspended.dumps(suspended.SuspendedSession(held.past(), snapshot or b""))
+        return suspended.dumps(suspended.SuspendedSession(session_log.resume_state(), snapshot or b""))
 
     async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         """See `api.SuspendableEngine`."""
@@ -117,70 +117,70 @@ class WorkerClient:
     async def resume(
         self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]
     ) -> api.Opened | api.Refused:
-        child, now = self._child, self._clock.now()
-        past = msgspec.structs.replace(world.past, at=now)
-        session = past.opening.session
-        if child is None or not self.ready:
+        process, now = self._process, self._clock.now()
+        resume_state = msgspec.structs.replace(world.resume_state, at=now)
+        session = resume_state.opening.session
+        if process is None or not self.ready:
             return api.Refused(session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
-        if session in self._held:
+        if session in self._logs:
             return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
         if world.snapshot:
             self._snapshots.put(session, world.snapshot)
-        self._held[session] = SessionLog.of(past, events, now)
-        answer = await self._ask(child, ipc.Restore(next(self._ids), past))
+        self._logs[session] = SessionLog.resumed(resume_state, events, now)
+        answer = await self._ask(process, ipc.Restore(next(self._ids), resume_state))
         if isinstance(answer, api.Refused):
-            self._held.pop(session, None)
+            self._logs.pop(session, None)
         return answer
 
     def post(self, command: api.Command) -> None:
-        held = self._held.get(command.session)
-        if held is None or self._closed:
+        session_log = self._logs.get(command.session)
+        if session_log is None or self._closed:
             return
         if isinstance(command, api.Close):
-            del self._held[command.session]
+            del self._logs[command.session]
         else:
-            held.sent(command)
-        if self._child is not None and not self._reviving:
-            self._child.send(command)
+            session_log.sent(command)
+        if self._process is not None and not self._waiting:
+            self._process.send(command)
 
     def cards(self) -> tuple[api.CardInfo, ...]:
-        return self._beat.cards
+        return self._heartbeat.cards
 
     def capacity(self) -> tuple[api.Capacity, ...]:
-        return self._beat.capacity
+        return self._heartbeat.capacity
 
     def sessions(self) -> tuple[api.SessionInfo, ...]:
-        return self._beat.sessions
+        return self._heartbeat.sessions
 
     def steps(self) -> tuple[api.BatchRan, ...]:
-        return self._trail.all()
+        return self._history.all()
 
     async def close(self) -> None:
         """Close every session and end the worker; returns when the process is gone."""
         if self._closed:
             return
         self._closed = True
-        self._held.clear()
-        if self._living is not None:
-            self._living.cancel()
-            await asyncio.wait([self._living])
-        if self._child is not None:
-            await self._child.stop()
+        self._logs.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if self._process is not None:
+            await self._process.stop()
         await self.standby.end()
         self._fail_answers("closing")
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    # ---- the worker's life -----------------------------------------------------------------------------------------
+    # ---- the worker process -----------------------------------------------------------------------------------------
 
     async def _live(self) -> None:
         """Keep one worker alive for ever; give up only when the first one cannot serve."""
         while True:
-            child = self._child = await self.standby.next()
-            child.send(self._boot)
-            await child.watch()
-            await child.end()
-            served, warm = self._first.is_set(), self._beat.ready
-            self._bury()
+            process = self._process = await self.standby.next()
+            process.send(self._boot)
+            await process.watch()
+            await process.end()
+            served, warm = self._first.is_set(), self._heartbeat.ready
+            self._worker_ended()
             if not served:
                 self._broken = self._broken or WorkerFailed("the worker ended while it was starting", theirs=False)
                 self._first.set()
@@ -188,43 +188,43 @@ class WorkerClient:
             if not warm:
                 await asyncio.sleep(AGAIN)
 
-    def _bury(self) -> None:
+    def _worker_ended(self) -> None:
         self.deaths += 1
-        self._reviving = True
-        self._beat = ipc.Heartbeat(False, self._beat.cards, self._beat.capacity, 0.0, 0.0)
+        self._waiting = True
+        self._heartbeat = ipc.Heartbeat(False, self._heartbeat.cards, self._heartbeat.capacity, 0.0, 0.0)
         self._fail_answers("the worker ended")
-        log.error("the worker ended; %d sessions wait for a new one", len(self._held))
-        for held in [*self._held.values()]:
-            for event in held.bereaved():
-                held.events(event)
+        log.error("the worker ended; %d sessions wait for a new one", len(self._logs))
+        for session_log in [*self._logs.values()]:
+            for event in session_log.worker_ended():
+                session_log.events(event)
 
-    def _revive_all(self, child: WorkerProcess) -> None:
-        """Hand every session to the new worker; commands that came meanwhile are part of their past."""
-        self._reviving = False
-        for held in [*self._held.values()]:
-            if held.lost:
-                self._give_up(held, "its past is not known any more")
-            elif held.deaths > DEATHS_MAX:
-                self._give_up(held, f"{held.deaths} workers ended while they made its next chunk")
-            elif held.opened:
-                answer = self._ask(child, ipc.Restore(next(self._ids), held.past()))
-                task = asyncio.get_running_loop().create_task(self._revived(answer, child, held))
-                self._revivals.add(task)
-                for command in held.unanswered():
-                    child.send(command)
-                task.add_done_callback(self._revivals.discard)
+    def _restore_all(self, process: WorkerProcess) -> None:
+        """Hand every session to the new worker; commands that came meanwhile are part of their history."""
+        self._waiting = False
+        for session_log in [*self._logs.values()]:
+            if session_log.lost:
+                self._give_up(session_log, "its history is not known any more")
+            elif session_log.deaths > DEATHS_MAX:
+                self._give_up(session_log, f"{session_log.deaths} workers ended while they made its next chunk")
+            elif session_log.opened:
+                answer = self._ask(process, ipc.Restore(next(self._ids), session_log.resume_state()))
+                task = asyncio.get_running_loop().create_task(self._restored(answer, process, session_log))
+                self._restoring.add(task)
+                for command in session_log.unanswered():
+                    process.send(command)
+                task.add_done_callback(self._restoring.discard)
 
-    async def _revived(
-        self, future: "asyncio.Future[api.Opened | api.Refused]", child: WorkerProcess, held: SessionLog
+    async def _restored(
+        self, future: "asyncio.Future[api.Opened | api.Refused]", process: WorkerProcess, session_log: SessionLog
     ) -> None:
         answer = await future
-        if isinstance(answer, api.Refused) and child is self._child and not self._reviving:
-            self._give_up(held, answer.detail)
+        if isinstance(answer, api.Refused) and process is self._process and not self._waiting:
+            self._give_up(session_log, answer.detail)
 
-    def _give_up(self, held: SessionLog, detail: str) -> None:
-        session = held.opening.session
-        if self._held.get(session) is held:
-            held.events(api.Fault(session, "lost", detail, fatal=True))
+    def _give_up(self, session_log: SessionLog, detail: str) -> None:
+        session = session_log.opening.session
+        if self._logs.get(session) is session_log:
+            session_log.events(api.Fault(session, "lost", detail, fatal=True))
 
     # ---- what the worker says --------------------------------------------------------------------------------------
 
@@ -235,40 +235,40 @@ class WorkerClient:
                 if answer is not None and not answer.done():
                     answer.set_result(message.answer)
             case ipc.Heartbeat():
-                self._beaten(message)
+                self._hear_heartbeat(message)
             case ipc.CheckpointKept():
-                held = self._held.get(message.session)
-                if held is not None:
-                    held.kept(message.chunk, message.epoch)
+                session_log = self._logs.get(message.session)
+                if session_log is not None:
+                    session_log.checkpointed(message.chunk, message.epoch)
             case ipc.Broken():
                 self._broken = WorkerFailed(message.detail, message.theirs)
             case _:
                 self._event(message)
 
     def _event(self, event: api.Event) -> None:
-        held = self._held.get(event.session)
-        if held is not None:
-            held.heard(event, self._clock.now())
-            held.events(event)
+        session_log = self._logs.get(event.session)
+        if session_log is not None:
+            session_log.heard(event, self._clock.now())
+            session_log.events(event)
 
-    def _beaten(self, beat: ipc.Heartbeat) -> None:
-        self._beat = beat
-        self._trail.extend(beat.steps)
-        if not beat.ready:
+    def _hear_heartbeat(self, heartbeat: ipc.Heartbeat) -> None:
+        self._heartbeat = heartbeat
+        self._history.extend(heartbeat.steps)
+        if not heartbeat.ready:
             return
         self._broken = None
         self._first.set()
         self.standby.prepare()
-        if self._reviving and self._child is not None:
-            self._revive_all(self._child)
+        if self._waiting and self._process is not None:
+            self._restore_all(self._process)
 
     def _ask(
-        self, child: WorkerProcess, message: ipc.OpenRequest | ipc.Restore
+        self, process: WorkerProcess, message: ipc.OpenRequest | ipc.Restore
     ) -> "asyncio.Future[api.Opened | api.Refused]":
         """Sent at once, so that what is posted next comes after it."""
         answer = self._answers[message.id] = asyncio.get_running_loop().create_future()
         answer.add_done_callback(lambda _: self._answers.pop(message.id, None))
-        child.send(message)
+        process.send(message)
         return answer
 
     def _fail_answers(self, detail: str) -> None:

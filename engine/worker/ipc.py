@@ -56,10 +56,10 @@ class OpenRequest(IpcMessage, frozen=True):
 
 
 class Restore(IpcMessage, frozen=True):
-    """Take a session over where it was: `OpenRequest`, with a past."""
+    """Take a session over where it was: `OpenRequest`, with what it was."""
 
     id: int
-    past: ResumeState
+    resume_state: ResumeState
 
 
 class Stop(IpcMessage, frozen=True):

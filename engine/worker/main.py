@@ -124,7 +124,10 @@ class WorkerServer:
         task.add_done_callback(self._opening.discard)
 
     async def _open(self, asked: ipc.OpenRequest | ipc.Restore) -> None:
-        engine, opening = self._engine, asked.opening if isinstance(asked, ipc.OpenRequest) else asked.past.opening
+        engine, opening = (
+            self._engine,
+            asked.opening if isinstance(asked, ipc.OpenRequest) else asked.resume_state.opening,
+        )
         answer: api.Opened | api.Refused
         if engine is None:
             reason = api.RefusalReason.NOT_READY
@@ -132,8 +135,8 @@ class WorkerServer:
         elif isinstance(asked, ipc.OpenRequest):
             answer = await engine.open(opening, self._say)
         else:
-            kept = self._folder.get(opening.session)  # at once: what is posted next finds the session
-            answer = await engine.restore(asked.past, kept, self._say)
+            snapshot = self._folder.get(opening.session)  # at once: what is posted next finds the session
+            answer = await engine.restore(asked.resume_state, snapshot, self._say)
         self._say(ipc.OpenReply(asked.id, answer))
 
     def _say(self, message: ipc.ToEdge) -> None:

@@ -64,7 +64,7 @@ class WorkerPool:
     async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         """See `api.SuspendableEngine`: where most of a device is free."""
         suspension, worker = suspended.loads(world), min(self._workers, key=_load)
-        return await self._at(worker, suspension.past.opening.session, worker.resume(suspension, events))
+        return await self._at(worker, suspension.resume_state.opening.session, worker.resume(suspension, events))
 
     async def _open_at(
         self, worker: WorkerClient, command: api.Open, events: Callable[[api.Event], None]

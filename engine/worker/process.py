@@ -108,7 +108,7 @@ class StandbyWorker:
 
     @property
     def process(self) -> WorkerProcess | None:
-        """The spare process, once it has been started."""
+        """The spare process, once it is started."""
         return self._spare.result() if self._spare is not None and self._spare.done() else None
 
     def prepare(self) -> None:

@@ -1,6 +1,6 @@
-"""What the edge keeps of one session so that a new worker can take it over: its past since the last checkpoint.
+"""What the edge keeps of one session so that a new worker can take it over: its history since the last checkpoint.
 
-    Begin(n) sent -> [begun] -> ChunkDone(n) -> [history] -> Kept(n + 1) -> forgotten
+    Begin(n) sent -> [begun] -> ChunkDone(n) -> [history] -> CheckpointKept(n + 1) -> forgotten
     Supersede(restart) sent -> [restarts] -> before the first done chunk of its epoch -> [history]
 
 A chunk that was begun and not done when the worker died is cancelled: the session begins it again. Pure.
@@ -22,7 +22,7 @@ Step = TypeVar("Step", bound=api.Begin | api.Supersede)
 
 
 class SessionLog:
-    """One session. `lost` = its past grew too long without a checkpoint: it cannot be taken over."""
+    """One session. `lost` = its history grew too long without a checkpoint: it cannot be taken over."""
 
     def __init__(self, opening: api.Open, events: Callable[[api.Event], None], now: float) -> None:
         self.opening, self.events = opening, events
@@ -35,40 +35,35 @@ class SessionLog:
         self._restarts: list[api.Supersede] = []
         self._asked: OrderedDict[int, str] = OrderedDict()
         self._texts: OrderedDict[str, None] = OrderedDict()
-        self._number = 0
-        self._epoch = 0
-        self._paused = False
-        self._kbps = 0
-        self._frame, self._pts, self._at = 0, 0, now
+        self._progress, self._at = api.Progress(), now
 
     @classmethod
-    def of(cls, past: ResumeState, events: Callable[[api.Event], None], now: float) -> "SessionLog":
+    def resumed(cls, state: ResumeState, events: Callable[[api.Event], None], now: float) -> "SessionLog":
         """A session that lived under another edge, whose clock was another one."""
-        held = cls(past.opening, events, now)
-        held.opened = True
-        held._history, held._texts = [*past.history], OrderedDict.fromkeys(past.texts)
-        held._number, held._epoch, held._paused, held._kbps = past.number, past.epoch, past.paused, past.kbps
-        held._frame, held._pts = past.frame, past.pts
-        return held
+        log = cls(state.opening, events, now)
+        log.opened = True
+        log._history, log._texts = [*state.history], OrderedDict.fromkeys(state.texts)
+        log._progress = state.progress
+        return log
 
     def sent(self, command: api.Command) -> None:
         """Remember a command that changes what the session is."""
         match command:
             case api.Begin():
                 self._begun[command.chunk, command.conditions.epoch] = command
-                self._epoch = max(self._epoch, command.conditions.epoch)
+                self._now(epoch=max(self._progress.epoch, command.conditions.epoch))
             case api.EncodePrompt():
                 self._asked[command.version] = command.text
             case api.Supersede():
-                self._epoch = max(self._epoch, command.epoch)
+                self._now(epoch=max(self._progress.epoch, command.epoch))
                 if command.restart:
                     self._restarts = [_without_opening(restart) for restart in self._restarts]
-                    self._history = [_without_opening(past) for past in self._history]
+                    self._history = [_without_opening(step) for step in self._history]
                     self._restarts.append(command)
             case api.Pause() | api.Resume():
-                self._paused = isinstance(command, api.Pause)
+                self._now(paused=isinstance(command, api.Pause))
             case api.SetBitrate():
-                self._kbps = command.kbps
+                self._now(kbps=command.kbps)
             case _:
                 pass
 
@@ -84,36 +79,32 @@ class SessionLog:
                 self._asked.pop(event.prompt_version, None)
                 if event.prompt_version == 0:
                     self._begun.clear()
-                self._paused = self._paused or event.fatal
+                self._now(paused=self._progress.paused or event.fatal)
             case api.Frame():
-                self._frame, self._pts, self._at = event.frame + 1, event.pts, now
+                self._now(frame=event.frame + 1, pts=event.pts)
+                self._at = now
             case _:
                 pass
 
-    def kept(self, chunk: int, epoch: int) -> None:
+    def checkpointed(self, chunk: int, epoch: int) -> None:
         """A checkpoint holds the world before `chunk`."""
         self._history = [
-            past
-            for past in self._history
-            if (past.chunk >= chunk if isinstance(past, api.Begin) else past.epoch > epoch)
+            step
+            for step in self._history
+            if (step.chunk >= chunk if isinstance(step, api.Begin) else step.epoch > epoch)
         ]
         self._restarts = [restart for restart in self._restarts if restart.epoch > epoch]
 
-    def past(self) -> ResumeState:
+    def resume_state(self) -> ResumeState:
         return ResumeState(
             opening=self.opening,
             history=(*self._history, *self._restarts),
             texts=tuple(self._texts),
-            number=self._number,
-            epoch=self._epoch,
-            paused=self._paused,
-            kbps=self._kbps,
-            frame=self._frame,
-            pts=self._pts,
+            progress=self._progress,
             at=self._at,
         )
 
-    def bereaved(self) -> tuple[api.Event, ...]:
+    def worker_ended(self) -> tuple[api.Event, ...]:
         """The worker died: what the session is told, so that it does its part again."""
         self.deaths += 1
         begun, self._begun = self._begun, {}
@@ -125,7 +116,7 @@ class SessionLog:
 
     def _done(self, event: api.ChunkDone) -> None:
         begun = self._begun.pop((event.chunk, event.epoch), None)
-        self._number = event.chunk + 1
+        self._now(chunk=event.chunk + 1)
         self.deaths = 0
         if begun is None:
             self.lost = True
@@ -134,6 +125,10 @@ class SessionLog:
             self._history.append(self._restarts.pop(0))
         self._history.append(begun)
         self.lost = self.lost or len(self._history) > HISTORY_MAX
+
+    def _now(self, **changed: int | bool) -> None:
+        """What was asked for counts from when it was sent: the worker may end before it hears of it."""
+        self._progress = msgspec.structs.replace(self._progress, **changed)
 
     def _learn(self, text: str | None) -> None:
         if text is None:

@@ -1,4 +1,4 @@
-"""A session put aside by one engine for another, also for one of a later process: bytes that say everything."""
+"""A suspended session as bytes that say everything: another engine, also one of a later process, restores it."""
 
 import msgspec
 
@@ -9,19 +9,19 @@ from ..session.resume_state import ResumeState
 class SuspendedSession(api.Message, frozen=True):
     """`past` since the checkpoint `snapshot`; b'' = there is none, and the past goes back to the beginning."""
 
-    past: ResumeState
+    resume_state: ResumeState
     snapshot: bytes
 
 
 class NotSuspended(ValueError):
-    """These bytes were not put aside by an engine of this version."""
+    """These bytes are no session that an engine of this version suspended."""
 
 
 _decoder = msgspec.msgpack.Decoder(SuspendedSession)
 
 
-def dumps(aside: SuspendedSession) -> bytes:
-    return msgspec.msgpack.encode(aside)
+def dumps(session: SuspendedSession) -> bytes:
+    return msgspec.msgpack.encode(session)
 
 
 def loads(data: bytes) -> SuspendedSession:
@@ -29,4 +29,4 @@ def loads(data: bytes) -> SuspendedSession:
     try:
         return _decoder.decode(data)
     except msgspec.MsgspecError as error:
-        raise NotSuspended(f"a world that was put aside cannot be read: {error}") from error
+        raise NotSuspended(f"a suspended world cannot be read: {error}") from error

@@ -96,6 +96,11 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         ("chunks_late", "chunks later than the playout clock absorbs", capacity.chunks_late),
         ("chunks_cancelled", "chunks cancelled", capacity.chunks_cancelled),
         ("raw_frames_dropped", "raw frames dropped before the encoder", capacity.frames_dropped),
+        (
+            "frames_superseded",
+            "frames of worlds that were redirected before they were shown",
+            capacity.frames_superseded,
+        ),
         ("degraded", "sessions let in with fewer steps than the default", capacity.degraded),
         ("pool_inspections", "rounds through all pools that found them sound", capacity.inspections),
         ("features_evicted", "prompt embeddings dropped to make room", capacity.features_evicted),

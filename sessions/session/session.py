@@ -264,7 +264,7 @@ class Session:
 
     def _done(self, event: api.ChunkDone) -> None:
         self._counters.chunks_done += 1
-        self._counters.chunks_late += event.late_us > self._opened().absorbed_us
+        self._counters.chunks_late += event.late
         self._inflight.done(event.epoch, event.chunk)
         self.record(events.ChunkCommitted(event.chunk, event.epoch, event.digest, event.late_us, event.timings))
 

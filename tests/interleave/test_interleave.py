@@ -145,9 +145,9 @@ def test_the_gate_is_as_rough_as_it_says() -> None:
 
 def test_the_gate_would_notice_a_cache_that_keeps_what_was_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rollback that commits instead must be seen, or the gate above proves nothing."""
-    from worldroom.engine.caches import pools
+    from worldroom.engine.caches import slab_pool
 
-    monkeypatch.setattr(pools.SlotWrites, "rollback", pools.SlotWrites.commit)
+    monkeypatch.setattr(slab_pool.SlotWrites, "rollback", slab_pool.SlotWrites.commit)
     with pytest.raises(AssertionError):
         for seed in range(10):
             interleave(2, seed)

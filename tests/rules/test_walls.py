@@ -62,7 +62,7 @@ def broken_by(importer: str, imported: str) -> Iterator[str]:
         ("inside sessions", "sessions.session.session", "sessions.rooms.room"),
         ("inside sessions", "sessions.journal.events", "sessions.session.inbox"),
         ("inside engine", "engine.scheduling.scheduler", "engine.device.dispatch"),
-        ("inside engine", "engine.api.door", "engine.caches.pools"),
+        ("inside engine", "engine.api.door", "engine.caches.slab_pool"),
         ("inside engine", "engine.a_new_module", "engine.api"),
         ("inside models: families know nothing of each other", "models.wan.card", "models.drive.card"),
         ("inside models: families know nothing of each other", "models.contract.card", "models.shared"),

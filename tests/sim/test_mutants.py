@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from worldroom.engine import cancel
 from worldroom.engine.admission import admission, rules
-from worldroom.engine.caches import pools
+from worldroom.engine.caches import slab_pool
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.toy.runtime import ToyRuntime
 from worldroom.tests.flow.engine.test_engine import (
@@ -22,13 +22,13 @@ def interleave() -> None:
 
 
 def no_rollback(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pools.SlotWrites, "rollback", pools.SlotWrites.commit)
+    patch.setattr(slab_pool.SlotWrites, "rollback", slab_pool.SlotWrites.commit)
 
 
 def key_without_session(patch: pytest.MonkeyPatch) -> None:
-    view = pools.SlabPool.view
+    view = slab_pool.SlabPool.view
     patch.setattr(
-        pools.SlabPool, "view", lambda self, slot: CacheView(0, view(self, slot).committed, view(self, slot).staged)
+        slab_pool.SlabPool, "view", lambda self, slot: CacheView(0, view(self, slot).committed, view(self, slot).staged)
     )
 
 
@@ -70,5 +70,5 @@ def test_each_mutant_is_caught(
     mutant: Callable[[pytest.MonkeyPatch], None], named: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant(monkeypatch)
-    with pytest.raises((AssertionError, pools.PoolFull)):
+    with pytest.raises((AssertionError, slab_pool.PoolFull)):
         named()

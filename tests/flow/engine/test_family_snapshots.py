@@ -73,7 +73,10 @@ def test_a_world_goes_on_elsewhere_and_after_sleep_as_if_nothing_had_happened(ca
         await asyncio.sleep(1)
         again = Person(here, "c", loaded.card.suggestions[0], steering, key=person.key)
         assert isinstance(
-            await here.restore(ResumeState(api.Open("c", card, seed=5), number=number), written, again.hear), api.Opened
+            await here.restore(
+                ResumeState(api.Open("c", card, seed=5), progress=api.Progress(chunk=number)), written, again.hear
+            ),
+            api.Opened,
         )
         await until(lambda: len(again.done) >= 2, within=60)
         here.post(api.Pause("c"))

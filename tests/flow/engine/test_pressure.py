@@ -99,7 +99,7 @@ class Pressure(RuleBasedStateMachine):
 
         async def scene() -> None:
             person = self.people.setdefault(name, Person(self.engine, name))
-            past = ResumeState(api.Open(name, "toy", seed=1), texts=("a calm blue sea",), number=0)
+            past = ResumeState(api.Open(name, "toy", seed=1), texts=("a calm blue sea",))
             await self.engine.restore(past, None, person.hear)
 
         self.play(scene())

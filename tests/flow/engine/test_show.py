@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from worldroom.clock import LoopClock
 from worldroom.engine import api
+from worldroom.engine.counters import Counters
 from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.output.playout import Playout
 from worldroom.engine.output.publisher import FramePublisher, RawFrame
@@ -34,6 +35,7 @@ class Stage:
         self.loop.run_in_executor = self._slowly  # type: ignore[method-assign,assignment]
         clock = LoopClock(self.loop)
         self.playout = Playout(FRAME.fps, 1, self.loop.time())
+        self.counters = Counters()
         self.show = FramePublisher(
             "a",
             FRAME,
@@ -45,6 +47,7 @@ class Stage:
             self.made.append,
             self._keep,
             self.failures.append,  # type: ignore[arg-type]
+            self.counters,
         )
 
     async def open(self, encoder: Callable[[], H264Encoder] = lambda: BlankEncoder(FRAME, 1, 1)) -> None:
@@ -81,7 +84,7 @@ def test_a_producer_twice_as_fast_as_playout_is_bounded_and_its_drops_are_counte
         await asyncio.sleep(1)
         lags = [shown - frame.begun for shown, frame in stage.frames]
         assert max(lags) <= 0.3, "two frames wait at most, and a third is being encoded"
-        assert len(stage.frames) + stage.show.dropped == 1200
+        assert len(stage.frames) + stage.counters.dropped == 1200
         assert 580 < len(stage.frames) < 620
         chunks = [frame.chunk for _, frame in stage.frames]
         assert chunks == sorted(chunks)
@@ -116,7 +119,7 @@ def test_an_encoded_frame_of_an_older_epoch_is_thrown_away_and_the_next_is_a_key
         stage.show.push([stage.shot(3, 0.8, epoch=1)])
         await asyncio.sleep(1)
         assert [(frame.chunk, frame.key) for _, frame in stage.frames] == [(0, True), (3, True)]
-        assert (stage.show.superseded, stage.show.dropped) == (2, 0)
+        assert (stage.counters.superseded, stage.counters.dropped) == (2, 0)
         await stage.show.close()
 
     run(scene())

@@ -76,7 +76,7 @@ def test_a_restored_world_goes_on_as_if_nothing_had_happened(make: Callable[[], 
         await other.open(loaded.card.name, seed=6)  # so that another slot is taken
         again = Person(there.engine, "a", "a storm", steering, key=person.key)
         opening = api.Open("a", loaded.card.name, seed=5)
-        await there.revive(again, kept, ResumeState(opening, number=number))
+        await there.revive(again, kept, ResumeState(opening, progress=api.Progress(chunk=number)))
         await until(lambda: len(again.done) >= 30 - number)
         assert again.digests()[: 30 - number] == person.digests()[number:30]
         assert not again.faults
@@ -103,7 +103,9 @@ def test_what_was_done_after_the_checkpoint_is_made_again_unseen(tmp_path: Path)
         await there.engine.start()
         again = Person(there.engine, "a", "a storm", steering, key=person.key)
         opening = api.Open("a", "toy", seed=5)
-        past = ResumeState(opening, tuple(history), ("a storm",), number=done, frame=done, pts=90_000, at=0.0)
+        past = ResumeState(
+            opening, tuple(history), ("a storm",), progress=api.Progress(chunk=done, frame=done, pts=90_000), at=0.0
+        )
         await there.revive(again, kept, past)
         await until(lambda: len(again.done) >= 40 - done)
         assert [event.chunk for _, event in again.done][:3] == [done, done + 1, done + 2]
@@ -133,7 +135,9 @@ def test_a_world_that_was_never_written_down_is_made_again_from_its_beginning(tm
             api.Supersede("a", 1, restart=True, seed=5),
         )
         restarted = Person(here.engine, "b", "a storm", steering, key=person.key, epoch=1)
-        past = ResumeState(api.Open("b", "toy", seed=77), history, ("a storm",), number=4, epoch=1)
+        past = ResumeState(
+            api.Open("b", "toy", seed=77), history, ("a storm",), progress=api.Progress(chunk=4, epoch=1)
+        )
         await here.revive(restarted, None, past)
         await until(lambda: len(restarted.done) >= 3)
         assert [event.chunk for _, event in restarted.done][:2] == [4, 5]
@@ -148,7 +152,9 @@ def test_a_past_with_a_hole_is_a_fatal_fault_and_leaves_nothing_behind(tmp_path:
         await here.engine.start()
         person = Person(here.engine, "a", key="k")
         history = (api.Begin("a", 3, conditions(person, 3)),)
-        await here.revive(person, None, ResumeState(api.Open("a", "toy", seed=1), history, number=4))
+        await here.revive(
+            person, None, ResumeState(api.Open("a", "toy", seed=1), history, progress=api.Progress(chunk=4))
+        )
         await until(lambda: person.faults)
         assert [(fault.code, fault.fatal) for fault in person.faults] == [("lost", True)]
         here.engine.post(api.Close("a"))

@@ -38,7 +38,6 @@ CARD = api.CardInfo(
     suggestions=(),
     price_us=10_000,
     bytes_per_session=1000,
-    absorbed_us=4000,
 )
 
 C = TypeVar("C", bound=api.Command)

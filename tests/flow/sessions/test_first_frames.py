@@ -195,14 +195,14 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
             carry=None, count=0, entries=(), features=(), picture=None, opening=opening,
         )  # fmt: skip
         later = Person(engine, "b", "words", key=whole.key, epoch=1)
-        past = ResumeState(api.Open("b", CARD, seed=3), (), ("words",), number=number, epoch=1)
+        past = ResumeState(api.Open("b", CARD, seed=3), (), ("words",), progress=api.Progress(chunk=number, epoch=1))
         assert isinstance(await engine.restore(past, kept.dumps(), later.hear), api.Opened)
         await until(lambda: len(later.done) >= 2)
         assert later.digests()[:2] == [d.digest for d in wanted[:2]]
 
         restarted = Person(engine, "c", "words", key=whole.key, epoch=1)
         history = (api.Supersede("c", 1, restart=True, seed=9, first_frames=opening),)
-        past = ResumeState(api.Open("c", CARD, seed=3), history, ("words",), number=0, epoch=1)
+        past = ResumeState(api.Open("c", CARD, seed=3), history, ("words",), progress=api.Progress(chunk=0, epoch=1))
         assert isinstance(await engine.restore(past, None, restarted.hear), api.Opened)
         await until(lambda: len(restarted.done) >= 1)
         assert restarted.digests()[0] == wanted[0].digest

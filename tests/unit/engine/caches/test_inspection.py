@@ -2,8 +2,9 @@
 
 import itertools
 
+from worldroom.engine.caches.feature_cache import FeatureCache
 from worldroom.engine.caches.integrity import IntegrityCheck
-from worldroom.engine.caches.pools import FeatureCache, SlabPool
+from worldroom.engine.caches.slab_pool import SlabPool
 from worldroom.models.contract.cache import CacheSpec
 
 

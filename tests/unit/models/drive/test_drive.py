@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from worldroom.engine.caches.pools import SlabPool, SlotWrites
+from worldroom.engine.caches.slab_pool import SlabPool, SlotWrites
 from worldroom.engine.cancel import CancelScope, Superseded
 from worldroom.engine.drive import BadFrames, drive_chunk
 from worldroom.models.contract.cache import CacheSpec, CacheView

@@ -31,10 +31,10 @@ def drive(session: SessionLog, *chunks: int, epoch: int = 0) -> None:
 def test_the_past_is_what_was_done_since_the_last_checkpoint() -> None:
     session = held()
     drive(session, 0, 1, 2, 3)
-    session.kept(2, 0)
-    past = session.past()
+    session.checkpointed(2, 0)
+    past = session.resume_state()
     assert past.history == (begin(2), begin(3))
-    assert past.number == 4
+    assert past.progress.chunk == 4
 
 
 def test_a_restart_stands_before_the_first_chunk_of_its_epoch() -> None:
@@ -44,9 +44,9 @@ def test_a_restart_stands_before_the_first_chunk_of_its_epoch() -> None:
     session.sent(restart)
     session.heard(done(0), 0.0)  # it was done before the restart reached the worker
     drive(session, 1, epoch=1)
-    assert session.past().history == (begin(0), restart, begin(1, 1))
-    session.kept(2, 1)
-    assert session.past().history == ()
+    assert session.resume_state().history == (begin(0), restart, begin(1, 1))
+    session.checkpointed(2, 1)
+    assert session.resume_state().history == ()
 
 
 def test_a_restart_that_no_chunk_has_seen_is_the_end_of_the_past() -> None:
@@ -54,8 +54,8 @@ def test_a_restart_that_no_chunk_has_seen_is_the_end_of_the_past() -> None:
     drive(session, 0)
     restart = api.Supersede("a", 1, restart=True, seed=9)
     session.sent(restart)
-    assert session.past().history == (begin(0), restart)
-    assert session.past().epoch == 1
+    assert session.resume_state().history == (begin(0), restart)
+    assert session.resume_state().progress.epoch == 1
 
 
 def test_only_the_newest_opening_is_kept() -> None:
@@ -67,7 +67,7 @@ def test_only_the_newest_opening_is_kept() -> None:
     drive(session, 0, epoch=1)
     session.sent(restarts[1])
     session.sent(restarts[2])
-    past = session.past().history
+    past = session.resume_state().history
     assert [step.first_frames for step in past if isinstance(step, api.Supersede)] == [None, None, frames]
     assert [step.seed for step in past if isinstance(step, api.Supersede)] == [9, 9, 9]
 
@@ -76,11 +76,11 @@ def test_the_chunk_in_flight_is_cancelled_and_begins_again() -> None:
     session = held()
     drive(session, 0)
     session.sent(begin(1))
-    assert session.bereaved() == (api.ChunkCancelled("a", 1, 0),)
-    assert session.bereaved() == ()
+    assert session.worker_ended() == (api.ChunkCancelled("a", 1, 0),)
+    assert session.worker_ended() == ()
     drive(session, 1)
     assert not session.lost
-    assert session.past().number == 2
+    assert session.resume_state().progress.chunk == 2
 
 
 def test_prompts_that_were_encoded_are_learnt_and_others_are_asked_again() -> None:
@@ -88,7 +88,7 @@ def test_prompts_that_were_encoded_are_learnt_and_others_are_asked_again() -> No
     session.sent(api.EncodePrompt("a", 1, "a calm sea"))
     session.sent(api.EncodePrompt("a", 2, "a storm"))
     session.heard(api.PromptEncoded("a", 1, "k"), 0.0)
-    assert session.past().texts == ("a calm sea",)
+    assert session.resume_state().texts == ("a calm sea",)
     assert session.unanswered() == (api.EncodePrompt("a", 2, "a storm"),)
 
 
@@ -102,13 +102,16 @@ def test_without_checkpoints_a_long_past_is_given_up() -> None:
 
 def test_what_was_put_aside_goes_on_under_another_edge() -> None:
     past = ResumeState(
-        api.Open("a", "toy", seed=3), (), ("day",), number=7, epoch=1, paused=True, kbps=900, frame=9, pts=4500
+        api.Open("a", "toy", seed=3),
+        (),
+        ("day",),
+        progress=api.Progress(chunk=7, epoch=1, paused=True, kbps=900, frame=9, pts=4500),
     )
     kept = suspended.loads(suspended.dumps(suspended.SuspendedSession(past, b"snapshot")))
     assert kept == suspended.SuspendedSession(past, b"snapshot")
-    held = SessionLog.of(kept.past, [].append, now=5.0)
+    held = SessionLog.resumed(kept.resume_state, [].append, now=5.0)
     assert held.opened
-    assert held.past() == msgspec.structs.replace(past, at=5.0)
+    assert held.resume_state() == msgspec.structs.replace(past, at=5.0)
     with pytest.raises(suspended.NotSuspended, match="cannot be read"):
         suspended.loads(b"\x01")
 
@@ -118,10 +121,10 @@ def test_a_chunk_without_pictures_and_the_one_that_went_ahead_of_them_both_begin
     drive(session, 0)
     session.sent(begin(1))
     session.sent(begin(2))
-    assert session.bereaved() == (api.ChunkCancelled("a", 1, 0), api.ChunkCancelled("a", 2, 0))
-    assert session.past().number == 1
+    assert session.worker_ended() == (api.ChunkCancelled("a", 1, 0), api.ChunkCancelled("a", 2, 0))
+    assert session.resume_state().progress.chunk == 1
     session.sent(begin(1))
     session.sent(begin(2))
     session.heard(done(1), 0.0)
-    assert session.bereaved() == (api.ChunkCancelled("a", 2, 0),)
-    assert session.past().history == (begin(0), begin(1))
+    assert session.worker_ended() == (api.ChunkCancelled("a", 2, 0),)
+    assert session.resume_state().history == (begin(0), begin(1))

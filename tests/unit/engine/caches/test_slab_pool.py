@@ -5,7 +5,8 @@ from dataclasses import fields, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worldroom.engine.caches.pools import FeatureCache, PoolCorrupt, PoolFull, SlabPool, UnknownFeature, digest_of
+from worldroom.engine.caches.feature_cache import FeatureCache, UnknownFeature, digest_of
+from worldroom.engine.caches.slab_pool import PoolCorrupt, PoolFull, SlabPool
 from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.card import Pixels
 from worldroom.models.contract.fingerprint import CacheKey, Fingerprint
