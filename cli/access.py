@@ -13,8 +13,7 @@ from typing import Annotated
 import typer
 
 from ..rtc.access.keys import ApiKey, ApiKeys, BadKey
-from ..rtc.access.spec import AccessSpec, AddressLimits
-from ..rtc.http.server import Tls
+from ..rtc.access.spec import AccessSpec, AddressLimits, Tls
 from .errors import fail
 
 ApiKeyOption = Annotated[

@@ -22,10 +22,10 @@ from ..engine.worker.pool import WorkerPool
 from ..engine.worker.spec import WorkerSpec
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
-from ..rtc.access.spec import AccessSpec
+from ..rtc.access.spec import AccessSpec, Tls
 from ..rtc.edge import EdgeSpec
 from ..rtc.http.app import create_app
-from ..rtc.http.server import EdgeServer, Tls
+from ..rtc.http.server import EdgeServer
 from ..rtc.media.ice_servers import IceServersSpec
 from ..sessions.journal.archive import Archive
 from ..sessions.journal.archiver import Archiver, ArchiveSpec

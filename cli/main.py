@@ -9,8 +9,8 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import typer
 
 from .. import __version__
-from . import access, cards, export, join, journal, parity, replay, rollout, serve, simulate, top, train
-from .bench import command
+from . import join
+from .errors import fail
 from .settings import ENV_PREFIX, settings
 
 app = typer.Typer(
@@ -22,19 +22,39 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.callback()(settings)
-app.command("serve")(serve.serve)
-app.command("token")(access.token)
-app.add_typer(cards.app, name="cards")
-app.command("train")(train.train)
-app.command("parity")(parity.parity)
-app.add_typer(command.app, name="bench")
 app.command("join")(join.join)
-app.command("export")(export.export)
-app.command("replay")(replay.replay)
-app.add_typer(journal.app, name="journal")
-app.command("top")(top.top)
-app.command("rollout")(rollout.rollout)
-app.command("simulate")(simulate.simulate)
+
+
+def _add_server_commands() -> None:
+    """Everything but `join` needs what a server needs."""
+    from . import access, cards, export, journal, parity, replay, rollout, serve, simulate, top, train
+    from .bench import command
+
+    app.command("serve")(serve.serve)
+    app.command("token")(access.token)
+    app.add_typer(cards.app, name="cards")
+    app.command("train")(train.train)
+    app.command("parity")(parity.parity)
+    app.add_typer(command.app, name="bench")
+    app.command("export")(export.export)
+    app.command("replay")(replay.replay)
+    app.add_typer(journal.app, name="journal")
+    app.command("top")(top.top)
+    app.command("rollout")(rollout.rollout)
+    app.command("simulate")(simulate.simulate)
+
+
+try:
+    _add_server_commands()
+except ModuleNotFoundError as missing:
+    package = missing.name or ""
+    if package.startswith("worldroom"):
+        raise
+
+    @app.command("serve", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+    def serve_nothing() -> None:
+        """Start the server (this installation is a client's: see the message)."""
+        raise fail(f"a server needs '{package}', which is not installed: pip install 'worldroom[server,embedded]'")
 
 
 @app.command("version")

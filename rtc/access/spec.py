@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
 
 from .keys import ApiKeys
 
@@ -31,3 +32,11 @@ class AccessSpec:
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     base_path: str = ""
     limits: AddressLimits = field(default_factory=AddressLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files in PEM; the certificate with its chain."""
+
+    certificate: Path
+    key: Path

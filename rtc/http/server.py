@@ -11,8 +11,6 @@ import socket
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -23,6 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...clock import Clock, SystemClock
 from ...sessions.rate import Rate
+from ..access.spec import Tls
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +29,6 @@ GRACE_S = 1
 HEAD_S = 10.0
 CONNECTIONS_MAX = 1024
 BACKLOG = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Files in PEM; the certificate with its chain."""
-
-    certificate: Path
-    key: Path
 
 
 class BoundedHttp(H11Protocol):

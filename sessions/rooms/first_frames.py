@@ -17,6 +17,7 @@ import av
 import numpy as np
 from av.container import InputContainer
 from av.packet import Packet
+from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 from av.video.reformatter import Interpolation
 from av.video.stream import VideoStream
@@ -102,7 +103,8 @@ def _signed(data: bytes, media: UploadedMedia) -> bool:
 
 @contextmanager
 def _opened(data: bytes, media: UploadedMedia) -> Iterator[InputContainer]:
-    with av.open(io.BytesIO(data), format=_DEMUXERS[media], options={"max_pixels": str(PIXELS_MAX)}) as file:
+    options = {"max_pixels": str(PIXELS_MAX)}
+    with av.open(io.BytesIO(data), format=_DEMUXERS[media], options=options, metadata_errors="replace") as file:
         assert isinstance(file, InputContainer)
         yield file
 
@@ -111,7 +113,9 @@ def _stream(file: InputContainer) -> VideoStream:
     if not file.streams.video:
         raise BadFirstFrames("unreadable", "the file holds no picture")
     stream = file.streams.video[0]
-    context = stream.codec_context
+    context: VideoCodecContext | None = stream.codec_context
+    if context is None:
+        raise BadFirstFrames("unreadable", "the film's codec is not known here")
     if not 0 < context.width * context.height <= PIXELS_MAX:
         raise BadFirstFrames("pixels", f"a picture of 1 to {PIXELS_MAX} pixels is needed")
     context.options = {"max_pixels": str(PIXELS_MAX), "err_detect": "explode"}

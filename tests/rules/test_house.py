@@ -49,6 +49,23 @@ def test_the_process_that_serves_never_imports_torch(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+def test_case_77_a_client_needs_nothing_that_only_a_server_needs(tmp_path: Path) -> None:
+    optional = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    server = sorted(re.match(r"[\w-]+", line)[0].lower().replace("-", "_") for line in optional["server"])  # type: ignore[index]
+    assert {"torch", "fastapi", "redis"} <= set(server)
+    code = (
+        f"import sys; hidden = {[*server, 'jwt', 'starlette', 'triton']!r};"
+        "none = type('None_', (), {'find_spec': lambda self, name, path=None, target=None:"
+        " exec('raise ModuleNotFoundError(name=name)') if name.split('.')[0] in hidden else None})();"
+        "sys.meta_path.insert(0, none);"
+        "from worldroom.cli.main import app; from worldroom.clients.python.measure import run_join;"
+        "from typer.testing import CliRunner; done = CliRunner().invoke(app, ['serve', '--port', '1']);"
+        "print(done.exit_code, 'worldroom[server' in done.output)"
+    )
+    done = _isolated(code, tmp_path)
+    assert done.stdout.strip() == "2 True", done.stdout + done.stderr
+
+
 def test_a_worker_imports_torch_only_for_cards_that_need_it(tmp_path: Path) -> None:
     code = (
         "import sys, worldroom.engine.worker.main; from worldroom.models import catalog;"

@@ -17,9 +17,9 @@ from worldroom.clients.python.room import join
 from worldroom.clients.python.signalling import NoServer, RoomPlace, RoomRefused
 from worldroom.clock import SystemClock
 from worldroom.rtc.access.keys import ApiKey, ApiKeys
-from worldroom.rtc.access.spec import AccessSpec
+from worldroom.rtc.access.spec import AccessSpec, Tls
 from worldroom.rtc.access.tokens import mint
-from worldroom.rtc.http.server import EdgeServer, Tls
+from worldroom.rtc.http.server import EdgeServer
 from worldroom.sessions.messages import Grant, Role
 from worldroom.sessions.rooms.rights import Rights
 from worldroom.tests.flow.rtc.conftest import Served, serving

@@ -112,3 +112,31 @@ def test_a_sound_file_is_no_video() -> None:
         for packet in [*stream.encode(sound), *stream.encode(None)]:
             file.mux(packet)
     assert refused(held.getvalue(), UploadedMedia.MP4) == "unreadable"
+
+
+def test_case_109_a_film_with_a_title_in_another_alphabet_is_read() -> None:
+    film = titled("Xabcdefg")
+    assert b"Xabcdefg" in film
+    assert frames(film.replace(b"Xabcdefg", b"X\xe4\xf6\xfc\xdf\xe9\xff\xfe"), UploadedMedia.MP4).shape[0] == 9
+
+
+def test_case_109_a_film_of_an_unknown_codec_is_refused_with_the_reason() -> None:
+    film = titled("t").replace(b"avc1", b"zzzz")
+    with pytest.raises(BadFirstFrames, match="codec") as refusal:
+        read(film, UploadedMedia.MP4, CARD, SIZE)
+    assert refusal.value.code == "unreadable"
+
+
+def titled(title: str) -> bytes:
+    """A second of film with that title."""
+    out = io.BytesIO()
+    with av.open(out, "w", format="mp4") as file:
+        file.metadata["title"] = title
+        stream = file.add_stream("libx264", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(25):
+            frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), number, np.uint8), format="rgb24")
+            frame.pts = number
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode(None))
+    return out.getvalue()
