@@ -38,9 +38,9 @@ class Server:
 
     async def join(self, token: str | None = None) -> tuple[Participant, Screen]:
         screen = Screen()
-        member = await self.rooms.join("lobby", screen, token, None)
-        assert isinstance(member, Participant), member
-        return member, screen
+        joined = await self.rooms.join("lobby", screen, token, None)
+        assert isinstance(joined, Participant), joined
+        return joined, screen
 
     def events(self, screen: Screen) -> list[events.JournalEvent]:
         welcome = screen.messages[0]

@@ -34,7 +34,7 @@ async def test_a_server_with_a_viewer_stops_in_order(sig: signal.Signals, tmp_pa
     written = await journaled(tmp_path, session)
     assert isinstance(written[0], events.StateMoved | events.SessionOpened)
     moved = [event for event in written if isinstance(event, events.StateMoved)]
-    assert moved[-1] == events.StateMoved(WorldState.RUNNING, WorldState.HELD, Cause.ABANDONED), "it was put aside"
+    assert moved[-1] == events.StateMoved(WorldState.RUNNING, WorldState.HELD, Cause.ABANDONED), "it was suspended"
     begun = [event.chunk for event in written if isinstance(event, events.ChunkBegun)]
     assert begun == [*range(len(begun))]
 

@@ -22,16 +22,16 @@ async def come(
 ) -> tuple[Participant, Screen]:
     screen = Screen()
     rights = Rights(grant, identity, name=identity, metadata="m" if identity else "")
-    member = await house.rooms.join("lobby", screen, token, want, None, rights)
-    assert isinstance(member, Participant), member
-    return member, screen
+    joined = await house.rooms.join("lobby", screen, token, want, None, rights)
+    assert isinstance(joined, Participant), joined
+    return joined, screen
 
 
 def test_only_a_driver_takes_a_free_wheel_by_coming() -> None:
     async def scene(house: House) -> None:
         for grant in (Grant.RECORDER, Grant.SPECTATOR, Grant.CO_DRIVER):
-            member, _ = await come(house, grant)
-            assert member.role is Role.SPECTATOR
+            joined, _ = await come(house, grant)
+            assert joined.role is Role.SPECTATOR
         driver, _ = await come(house, Grant.DRIVER)
         assert driver.role is Role.DRIVER
 

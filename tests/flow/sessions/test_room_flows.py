@@ -59,9 +59,9 @@ class House:
         self, room: str = "lobby", token: str | None = None, want: Role | None = None, name: str | None = None
     ) -> tuple[Participant, Screen]:
         screen = Screen()
-        member = await self.rooms.join(room, screen, token, want, name)
-        assert isinstance(member, Participant), member
-        return member, screen
+        joined = await self.rooms.join(room, screen, token, want, name)
+        assert isinstance(joined, Participant), joined
+        return joined, screen
 
     def journaled(self, kind: Any) -> list[Any]:
         session = next(iter(self.door.worlds))
@@ -88,9 +88,9 @@ def codes(screen: Screen) -> list[str]:
     return [problem.code for problem in got(screen, Problem)]
 
 
-def name_of(member: Participant) -> str:
+def name_of(joined: Participant) -> str:
     """The animal that a participant is when it has no wish."""
-    return person_name(member.participant, None, ())
+    return person_name(joined.participant, None, ())
 
 
 async def beats(count: float) -> None:
@@ -117,7 +117,7 @@ def test_joins_at_the_same_time_open_one_session() -> None:
     async def scene(house: House) -> None:
         seats = await asyncio.gather(*(house.join() for _ in range(4)))
         assert len(house.door.worlds) == 1
-        assert [member.role for member, _ in seats] == [Role.DRIVER] + [Role.SPECTATOR] * 3
+        assert [joined.role for joined, _ in seats] == [Role.DRIVER] + [Role.SPECTATOR] * 3
 
     play(scene)
 

@@ -1,4 +1,4 @@
-"""Rooms that are put aside by one server and brought back by the next: two of them on one real Redis, a fake engine."""
+"""Rooms that one server suspends and the next restores: two of them on one real Redis, a fake engine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -50,9 +50,9 @@ class House:
 
     async def join(self, token: str | None = None) -> tuple[Participant, Screen]:
         screen = Screen()
-        member = await self.rooms.join("lobby", screen, token, None)
-        assert isinstance(member, Participant), member
-        return member, screen
+        joined = await self.rooms.join("lobby", screen, token, None)
+        assert isinstance(joined, Participant), joined
+        return joined, screen
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def house(redis: EmbeddedRedis, door: KeepingDoor | None = None) -> AsyncI
 
 
 async def played(redis: EmbeddedRedis) -> tuple[str, Welcome, int]:
-    """A world with a prompt of its own, driven and put aside: the driver's token, its welcome, the next chunk."""
+    """A world with a prompt of its own, driven and suspended: the driver's token, its welcome, the next chunk."""
     async with house(redis) as here:
         driver, screen = await here.join()
         await asyncio.sleep(3 * BEAT)
