@@ -128,8 +128,8 @@ class Edge:
         taken = await self._take(room, offer, newcomer)
         if isinstance(taken, Refused):
             return taken
-        _, answer, seat = taken
-        return AnswerBody(answer, seat.token, seat.participant)
+        _, answer, joined = taken
+        return AnswerBody(answer, joined.token, joined.participant)
 
     async def take_player(self, room: str, sdp: str, newcomer: Newcomer) -> Player | Refused:
         """Seat a viewer that has no channels and only watches; raises as `take_offer` does."""
@@ -172,15 +172,15 @@ class Edge:
         try:
             async with self._gate:
                 await viewer.connection.take_offer(offer.sdp)
-            seat = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, newcomer.rights)
-            if isinstance(seat, Refused):
+            joined = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, newcomer.rights)
+            if isinstance(joined, Refused):
                 viewer.leave("refused")
-                return seat
-            viewer.seated(seat)
+                return joined
+            viewer.seated(joined)
             async with self._gate:
                 answer = await viewer.connection.answer()
             viewer.answered = True
-            return viewer, answer, seat
+            return viewer, answer, joined
         except asyncio.CancelledError:
             viewer.leave("went away before the answer")
             raise

@@ -1,7 +1,7 @@
-"""One viewer: its connection on one side, its seat in a room on the other.
+"""One viewer: its connection on one side, its participant in a room on the other.
 
-Turns channel bytes into messages for the seat, and the room's messages, frames and receipts into bytes and packets.
-Never blocks and never raises into the room; what does not fit a bound is dropped and counted.
+Turns channel bytes into messages for the participant, and the room's messages, frames and receipts into bytes and
+packets. Never blocks and never raises into the room; what does not fit a bound is dropped and counted.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class Viewer:
         self.connection.on("connectionstatechange", self._connection_changed)
         self._clock = clock
         self._gone = gone
-        self._seat: Participant | None = None
+        self._participant: Participant | None = None
         self._left = False
         self._awaits_key = False
         self._channels: dict[Channel, RTCDataChannel] = {}
@@ -78,12 +78,12 @@ class Viewer:
         self._heard_at = clock.now()
         self._deadline = float("inf")
 
-    def seated(self, seat: Participant) -> None:
+    def seated(self, participant: Participant) -> None:
         """The room has taken this viewer in; from now on it has ten seconds to connect."""
         if self._left:
-            seat.leave()
+            participant.leave()
             return
-        self._seat = seat
+        self._participant = participant
         self._deadline = self._clock.now() + CONNECT_TIMEOUT
 
     @property
@@ -117,7 +117,7 @@ class Viewer:
         if rtp is not None:
             self._awaits_key = self._awaits_key and not frame.key
             self._receipts.append(_receipt(frame, hold_us, rtp, self._clock.now()))
-            drives = self._seat is not None and self._seat.role is Role.DRIVER
+            drives = self._participant is not None and self._participant.role is Role.DRIVER
             if drives or len(self._receipts) >= RECEIPTS_AT_ONCE:
                 self._send_receipts()
 
@@ -159,10 +159,10 @@ class Viewer:
         return ViewerEstimate(self._estimate, self.connection.sender.lost_share)
 
     def _request_key(self, joined: bool) -> None:
-        if self._seat is not None and not self._left:
+        if self._participant is not None and not self._left:
             self._awaits_key = True
             self.counts.keys_requested += 1
-            self._seat.request_key(joined)
+            self._participant.request_key(joined)
 
     # ---- channels ---------------------------------------------------------------------------------------------------
 
@@ -178,19 +178,19 @@ class Viewer:
                 channel.send(self._waiting.popleft())
 
     def _received(self, channel: Channel, data: str | bytes) -> None:
-        if self._left or self._seat is None:
+        if self._left or self._participant is None:
             return
         try:
             message = decode_client(data, channel)
         except WireError as error:
             self.counts.malformed += 1
-            self._seat.malformed(f"{error.code}: {error.detail}", error.id)
+            self._participant.malformed(f"{error.code}: {error.detail}", error.id)
             return
         if isinstance(message, Ping):
             self.send(Pong(id=message.id, sent_ms=message.sent_ms))
             return
         try:
-            self._seat.receive(message)
+            self._participant.receive(message)
         except Exception:
             # The room's fault, not this viewer's: it keeps its connection and learns that the message had no effect.
             log.exception("a room failed on a '%s' message", type(message).__name__.lower())
@@ -227,8 +227,8 @@ class Viewer:
 
     def leave_for_good(self) -> None:
         """The viewer has said that it goes: its seat is free at once."""
-        if self._seat is not None:
-            self._seat.receive(Leave(id=0))
+        if self._participant is not None:
+            self._participant.receive(Leave(id=0))
         self.leave("has gone")
 
     def leave(self, why: str) -> None:
@@ -239,8 +239,8 @@ class Viewer:
         # Without an answer it was never in: the rooms say who waits in line, the edge whose offer failed.
         log.log(logging.INFO if self.answered else logging.DEBUG, "viewer left: %s", why)
         self.fanout.reports.discard(self.estimate_now)
-        if self._seat is not None:
-            self._seat.leave()
+        if self._participant is not None:
+            self._participant.leave()
         self._gone(self)
 
 
