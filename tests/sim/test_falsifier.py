@@ -1,5 +1,7 @@
 """The comparison of policies is fair, repeatable, on the real engine, and says who won."""
 
+import asyncio
+import itertools
 from dataclasses import replace
 
 import msgspec
@@ -13,6 +15,8 @@ from worldroom.simulation.prices import CardPrices
 from worldroom.simulation.roofline import computed
 from worldroom.simulation.simulation import Played, Setup, play
 from worldroom.simulation.trace import DUTY_CYCLE, Act, Moment, Trace, Visit, load
+from worldroom.simulation.virtual_time import run
+from worldroom.tests.fake_engine import Person, started, steady, toy
 
 MATRIX = computed("matrix-game-2-universal", H100)
 STEADY = replace(MATRIX, steps={kind: replace(price, scatter=(1.0,)) for kind, price in MATRIX.steps.items()})
@@ -57,6 +61,27 @@ def test_a_redirect_while_a_chunk_runs_is_seen_sooner_by_step() -> None:
     assert len(took(step, Act.REDIRECT)) == len(took(request, Act.REDIRECT)) == 12
     assert quantile(took(step, Act.REDIRECT), 0.95) < quantile(took(request, Act.REDIRECT), 0.95)
     assert sum(person.cancelled for person in step.people) > sum(person.cancelled for person in request.people)
+
+
+def test_at_request_level_nothing_runs_between_two_steps_of_a_chunk() -> None:
+    """Three sessions that always meet: each chunk of four steps of the toy runs whole, or they take turns."""
+
+    async def ran(policy: Policy) -> list[str]:
+        spec = EngineSpec(slots=3, max_rows=1, share_cap=1.0, policy=policy)
+        engine, _ = await started(steady(0.002), (toy(),), spec)
+        people = [Person(engine, name) for name in "abc"]
+        for person in people:
+            await person.open()
+        await asyncio.sleep(3)
+        assert all(len(person.done) > 60 and not person.faults for person in people)
+        chunks = [step.sessions[0] for step in engine.steps() if step.kind != "prompt_encode" and step.sessions[0]]
+        await engine.close()
+        return chunks
+
+    whole, stepwise = (run(ran(policy)) for policy in (Policy.REQUEST, Policy.STEP))
+    lengths = [len(list(steps)) for _, steps in itertools.groupby(whole)]
+    assert all(length % 4 == 0 for length in lengths[3:])
+    assert any(len(list(steps)) % 4 for _, steps in itertools.groupby(stepwise))
 
 
 def side(policy: Policy, within: int, missed: int, p99: float) -> Side:

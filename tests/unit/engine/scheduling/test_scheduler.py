@@ -1,11 +1,13 @@
 """The scheduler picks by latest start, batches what is compatible and in time, and keeps the device free when asked."""
 
 import math
+from dataclasses import replace
 
 from worldroom.engine.api import LatencyClass
 from worldroom.engine.scheduling.costs import Costs, StepKey
 from worldroom.engine.scheduling.scheduler import Rules, RunBatch, Ticket, WaitUntil, choose
 from worldroom.engine.scheduling.urgency import draw
+from worldroom.engine.spec import Policy
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
 
@@ -138,3 +140,9 @@ def test_aged_background_work_yields_to_nobody() -> None:
 def test_the_order_of_a_hundred_equals_depends_on_the_seed_alone_and_favours_nobody() -> None:
     firsts = [min(range(4), key=lambda n: draw(seed, n)) for seed in range(4000)]
     assert all(900 < firsts.count(n) < 1100 for n in range(4))
+
+
+def test_request_level_serves_who_came_first_one_row_at_a_time_and_waits_for_nobody() -> None:
+    whole = replace(RULES, policy=Policy.REQUEST)
+    late_but_first, urgent = ticket(1, deadline=9.0), ticket(2, deadline=1.0)
+    assert numbers(choose([urgent, late_but_first], 0.9, prices(), 0.905, whole)) == [1]
