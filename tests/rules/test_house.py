@@ -157,3 +157,17 @@ def test_every_file_that_a_docstring_names_exists() -> None:
         if name not in known
     ]
     assert missing == []
+
+
+def test_the_folders_that_the_architecture_lists_are_the_folders_there_are() -> None:
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    rows = re.findall(r"^    ( *)([a-z]+)/ ", page.split("## The folders")[1].split("##")[0], re.M)
+    listed, outer = set(), ""
+    for indent, name in rows:
+        outer = outer if indent else name
+        listed.add(f"{outer}/{name}" if indent else name)
+    packages = {relative(path.parent) for path in SOURCES if path.name == "__init__.py"}
+    wanted = {
+        p for p in packages if "/" not in p or (p.split("/")[0] in ("rtc", "sessions", "engine") and p.count("/") == 1)
+    }
+    assert listed == wanted
