@@ -4,7 +4,6 @@ The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm
 """
 
 import asyncio
-import logging
 import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -42,6 +41,7 @@ from ..sessions.rooms.suspend_store import SuspendStore
 from .checkpoints import checkpoint_of
 from .folders import cache_dir
 from .journal_place import FolderLock, FolderTaken, JournalPlace, OpenedStore, serving, shown
+from .logs import LogFormat, set_up
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
 ROOM_KEEP_S = 3600
@@ -79,11 +79,12 @@ class ServeSpec:
     tls: Tls | None = None
     ice: IceServersSpec = field(default_factory=IceServersSpec)
     media_address: str | None = None
+    log_format: LogFormat = LogFormat.TEXT
 
 
 async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     """Serve on `listener` until SIGINT or SIGTERM. Raises `UserFault` when it cannot start."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    set_up(spec.log_format)
     console = Console(stderr=True)
     options = _options(spec)
     choice = _choice(spec, options)

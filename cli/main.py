@@ -27,7 +27,7 @@ app.command("join")(join.join)
 
 def _add_server_commands() -> None:
     """Everything but `join` needs what a server needs."""
-    from . import access, cards, export, journal, parity, replay, rollout, serve, simulate, top, train
+    from . import access, cards, doctor, export, journal, parity, replay, rollout, serve, simulate, top, train
     from .bench import command
 
     app.command("serve")(serve.serve)
@@ -36,6 +36,7 @@ def _add_server_commands() -> None:
     app.command("train")(train.train)
     app.command("parity")(parity.parity)
     app.add_typer(command.app, name="bench")
+    app.command("doctor")(doctor.doctor)
     app.command("export")(export.export)
     app.command("replay")(replay.replay)
     app.add_typer(journal.app, name="journal")

@@ -10,6 +10,7 @@ import typer
 from .access import AccessOptions
 from .errors import fail
 from .journal_options import JournalOptions, KeepOptions, RecordWhat
+from .logs import LogFormat
 from .network import NetworkOptions
 from .option_groups import takes
 from .options import OptionFlag, options_of
@@ -37,6 +38,7 @@ def serve(
         Path | None, typer.Option(help="Folder of a card's published weights, as `worldroom cards pull` leaves it.")
     ] = None,
     lease: Annotated[float, typer.Option(min=1, help="Seconds a world waits for its viewers to come back.")] = 60.0,
+    log_format: Annotated[LogFormat, typer.Option(help="json: a line a record, for machines.")] = LogFormat.TEXT,
     option: OptionFlag = None,
     *,
     journal_options: JournalOptions,
@@ -68,6 +70,7 @@ def serve(
         media_address=network.media_address,
         ice=network.ice(),
         access=access.spec(host),
+        log_format=log_format,
         tls=access.tls(),
         options=options_of(option),
     )

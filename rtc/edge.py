@@ -19,6 +19,7 @@ from ..sessions.rooms.participant import Participant
 from ..sessions.rooms.rights import Rights
 from ..sessions.rooms.rooms import Rooms
 from .access.rates import whose
+from .delays import Delays
 from .media.connection import CLOSE_TIMEOUT
 from .media.fanout import BitrateRange, Fanout
 from .media.ice import HostPolicy, UdpPorts
@@ -86,7 +87,7 @@ class EdgeTotals:
     viewers: int = 0
     frames: int = 0
     packets: int = 0
-    octets: int = 0
+    bytes: int = 0
     frames_skipped: int = 0
     plis: int = 0
     nacks: int = 0
@@ -116,6 +117,7 @@ class Edge:
         """By room and id: viewers that HTTP knows by an address of their own."""
         self._streams: dict[str, Fanout] = {}
         self._past = EdgeTotals()
+        self.delays = Delays()
         self._closing: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
         self._gate = asyncio.Semaphore(1)
@@ -167,7 +169,7 @@ class Edge:
             fanout = self._streams[room] = Fanout(self._spec.bitrate, self._set_bitrate)
         servers = self._spec.ice.for_server(self._clock.wall())
         async with self._gate:
-            viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, servers, self._gone)
+            viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, servers, self._gone, self.delays)
         self._viewers[viewer] = whose(newcomer.address)
         try:
             async with self._gate:
@@ -286,7 +288,7 @@ def _plus(sums: EdgeTotals, viewer: Viewer) -> EdgeTotals:
         viewers=sums.viewers + 1,
         frames=sums.frames + stream.frames,
         packets=sums.packets + stream.packets,
-        octets=sums.octets + stream.octets,
+        bytes=sums.bytes + stream.octets,
         frames_skipped=sums.frames_skipped + stream.skipped,
         plis=sums.plis + stream.plis,
         nacks=sums.nacks + stream.nacks,

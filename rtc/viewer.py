@@ -17,6 +17,7 @@ from ..engine.api import Frame
 from ..sessions.audience import ENDS
 from ..sessions.messages import Leave, Ping, Pong, Problem, Receipt, Receipts, Role, ServerMessage
 from ..sessions.rooms.participant import Participant
+from .delays import Delays
 from .media.bitrate import ViewerEstimate
 from .media.connection import ViewerConnection
 from .media.fanout import Fanout
@@ -58,6 +59,7 @@ class Viewer:
         viewer_is_local: bool,
         ice_servers: tuple[IceServer, ...],
         gone: Callable[["Viewer"], None],
+        delays: Delays,
     ) -> None:
         self.fanout = fanout
         self.counts = ViewerCounts()
@@ -67,6 +69,8 @@ class Viewer:
         self.connection.on("connectionstatechange", self._connection_changed)
         self._clock = clock
         self._gone = gone
+        self._delays = delays
+        self._input_seq = 0
         self._participant: Participant | None = None
         self._left = False
         self._awaits_key = False
@@ -118,6 +122,9 @@ class Viewer:
             self._awaits_key = self._awaits_key and not frame.key
             self._receipts.append(_receipt(frame, hold_us, rtp, self._clock.now()))
             drives = self._participant is not None and self._participant.role is Role.DRIVER
+            if drives and frame.input_seq > self._input_seq:
+                self._input_seq = frame.input_seq
+                self._delays.observe(hold_us / 1e6 + self._clock.now() - frame.begun)
             if drives or len(self._receipts) >= RECEIPTS_AT_ONCE:
                 self._send_receipts()
 

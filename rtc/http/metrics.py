@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
@@ -20,7 +20,7 @@ ABOUT_EDGE = {
     "viewers": "connections answered",
     "frames": "frames sent, counted once per viewer",
     "packets": "RTP packets sent",
-    "octets": "RTP payload bytes sent",
+    "bytes": "RTP payload bytes sent",
     "frames_skipped": "frames a viewer was passed over for (waiting for a key frame, full socket)",
     "plis": "picture loss indications received",
     "nacks": "packets reported lost",
@@ -51,13 +51,21 @@ class EdgeCollector(Collector):
     def _of_edge(self) -> Iterator[Metric]:
         streams = self._edge.streams()
         yield GaugeMetricFamily("worldroom_viewers", "viewers connected now", value=len(self._edge.viewers))
-        target = GaugeMetricFamily("worldroom_bitrate_target_kbps", "encoder target", labels=("room",))
-        sent = GaugeMetricFamily("worldroom_bitrate_sent_kbps", "video encoded in the last second", labels=("room",))
+        rate = "worldroom_bitrate_{}_bits_per_second"
+        target = GaugeMetricFamily(rate.format("target"), "encoder target", labels=("room",))
+        sent = GaugeMetricFamily(rate.format("sent"), "video encoded in the last second", labels=("room",))
         for room, fanout in streams.items():
-            target.add_metric((room,), fanout.kbps)
-            sent.add_metric((room,), fanout.sent_kbps)
+            target.add_metric((room,), fanout.kbps * 1000)
+            sent.add_metric((room,), fanout.sent_kbps * 1000)
         yield target
         yield sent
+        delays = self._edge.delays
+        yield HistogramMetricFamily(
+            "worldroom_input_to_packet_seconds",
+            "from a driver's input to the first packet of the first frame that contains it",
+            buckets=delays.cumulated(),
+            sum_value=delays.total,
+        )
         for name, total in asdict(self._edge.totals()).items():
             yield CounterMetricFamily(f"worldroom_edge_{name}", ABOUT_EDGE[name], value=total)
 
