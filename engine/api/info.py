@@ -68,10 +68,14 @@ class Capacity(Message, frozen=True):
 
 
 class BatchRan(Message, frozen=True):
-    """One batch that ran on a device: who was in it, when the first of them queued, what it was priced at."""
+    """One batch that ran on a device: who was in it, when the first of them queued, what it was priced at.
+
+    `loop`: of the card, '' = a step of no loop.
+    """
 
     device: str
     card: str
+    loop: str
     kind: str
     sessions: tuple[str, ...]
     queued: float

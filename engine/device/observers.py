@@ -52,6 +52,7 @@ class Profiler:
         step = BatchRan(
             device=self._device if batch.where is Placement.DEVICE else f"{self._device} {batch.where}",
             card=key.card,
+            loop=key.loop,
             kind=key.kind,
             sessions=tuple(ticket.session for ticket in batch.tickets),
             queued=min(ticket.queued for ticket in batch.tickets),

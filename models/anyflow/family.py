@@ -30,7 +30,7 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
 def _checks(card: ModelCard) -> tuple[ParityCheck, ...]:
     """Without diffusers one check stands for all: it is skipped and says why."""
     try:
-        from .parity import anyflow_trials
+        from .parity import anyflow_checks
     except ImportError as error:
         reason = f"diffusers is not installed ({error})"
 
@@ -39,7 +39,7 @@ def _checks(card: ModelCard) -> tuple[ParityCheck, ...]:
 
         return (ParityCheck(ParityLevel.C1, "rollout against AnyFlowFARPipeline", 0.0, missing),)
 
-    return anyflow_trials(SPECS[card.name])
+    return anyflow_checks(SPECS[card.name])
 
 
 def _manifest(card: ModelCard) -> Manifest | None:

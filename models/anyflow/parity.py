@@ -22,7 +22,7 @@ from .spec import AnyFlowSpec, tiny
 SEED = 11
 
 
-def anyflow_trials(spec: AnyFlowSpec) -> tuple[ParityCheck, ...]:
+def anyflow_checks(spec: AnyFlowSpec) -> tuple[ParityCheck, ...]:
     """Checks run on random weights alone; published sizes have none here."""
     if not spec.random:
         return ()

@@ -22,9 +22,9 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
 
 
 def _checks(card: ModelCard) -> tuple[ParityCheck, ...]:
-    from .parity import matrix_game_trials
+    from .parity import matrix_game_checks
 
-    return matrix_game_trials(SPECS[card.name])
+    return matrix_game_checks(SPECS[card.name])
 
 
 def _manifest(card: ModelCard) -> Manifest | None:

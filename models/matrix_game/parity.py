@@ -30,7 +30,7 @@ _MODES = {
 }
 
 
-def matrix_game_trials(spec: MatrixGameSpec) -> tuple[ParityCheck, ...]:
+def matrix_game_checks(spec: MatrixGameSpec) -> tuple[ParityCheck, ...]:
     """Checks run on random weights alone; published sizes have none here."""
     if not spec.random:
         return ()

@@ -66,6 +66,10 @@ class WaypointSpec:
         """Frames a global layer keeps, besides its own."""
         return self.span // self.dilation
 
+    def stays(self, frame: int) -> bool:
+        """Whether that frame stays in the global layers."""
+        return frame % self.dilation == 0
+
     def is_global(self, layer: int) -> bool:
         return layer % self.global_every == self.global_every - 1
 
@@ -161,4 +165,5 @@ def _recipe(spec: WaypointSpec) -> RecipeSpec:
         data="none: weights are drawn from a seed" if spec.random else "as published by its authors",
         command="none" if spec.random else "published weights; not loadable, see models/waypoint/card.py MISSING",
         method=Method.RANDOM if spec.random else Method.DISTILLED,
+        invariant=True,
     )

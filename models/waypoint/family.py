@@ -17,9 +17,9 @@ def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> Lo
 
 
 def _checks(card: ModelCard) -> tuple[ParityCheck, ...]:
-    from .parity import waypoint_trials
+    from .parity import waypoint_checks
 
-    return waypoint_trials(SPECS[card.name])
+    return waypoint_checks(SPECS[card.name])
 
 
 def _nothing(card: ModelCard) -> None:

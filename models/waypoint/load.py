@@ -23,7 +23,9 @@ def load(spec: WaypointSpec, card: ModelCard, choice: RuntimeChoice, checkpoint:
         raise WeightsError(where, "cannot be loaded, these are not public: " + "; ".join(MISSING))
     networks = random_networks(spec)
     frame = frames_on(card.frame, networks.transformer.read.weight.device)
-    runtime = WaypointRuntime(spec, networks, frame)
+    if choice.invariant:
+        networks.transformer.invariant()
+    runtime = WaypointRuntime(spec, networks, frame, choice.invariant)
     return LoadedCard(
         replace(card, frame=frame),
         choice,

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
@@ -17,19 +18,21 @@ from .load import load, random_networks
 SEED, FRAMES = 9, 21
 
 
-def waypoint_trials(spec: WaypointSpec) -> tuple[ParityCheck, ...]:
+def waypoint_checks(spec: WaypointSpec) -> tuple[ParityCheck, ...]:
     """21 frames: three and more local windows of 3, two and more global spans of 8."""
     if not spec.random:
         return ()
     card = waypoint_card(spec)
 
-    def loaded() -> LoadedCard:
-        return load(spec, card, card.recipe.default, None)
+    def loaded(invariant: bool = False) -> LoadedCard:
+        return load(spec, card, replace(card.recipe.default, invariant=invariant), None)
 
     subject = f"rollout: {FRAMES} frames, a prompt switch, local and dilated layers, against the golden"
+    gate = interleave_check(card, lambda: loaded(invariant=True), seeds=1, sessions=3, chunks=12)
     return (
         ParityCheck(ParityLevel.C1, subject, 2e-5, lambda: _rollout(spec, loaded())),
         interleave_check(card, loaded, seeds=1, sessions=3, chunks=12),
+        replace(gate, subject=f"{gate.subject}, rows share a pass"),
     )
 
 

@@ -1,6 +1,6 @@
 """A Waypoint card's steps on one device. A denoise pass reads the slab, a commit pass writes its frame too.
 
-Rows run one after another, so a row's bits never depend on its neighbours.
+In the invariant form rows share a pass, and each keeps the bits it has alone; otherwise they run one after another.
 """
 
 import hashlib
@@ -51,8 +51,10 @@ class WaypointNetworks:
 class WaypointRuntime:
     """See the module docstring. `frame`: what its decode hands on."""
 
-    def __init__(self, spec: WaypointSpec, networks: WaypointNetworks, frame: FrameSpec) -> None:
-        self._spec, self._networks, self._frame = spec, networks, frame
+    def __init__(
+        self, spec: WaypointSpec, networks: WaypointNetworks, frame: FrameSpec, invariant: bool = False
+    ) -> None:
+        self._spec, self._networks, self._frame, self._shares = spec, networks, frame, invariant
         self._modulations = lru_cache(maxsize=8)(networks.transformer.modulations)  # a recipe has five noise levels
         self._dtype, self._device = networks.transformer.read.weight.dtype, networks.transformer.read.weight.device
         self.allocate(0)
@@ -64,7 +66,30 @@ class WaypointRuntime:
     def execute(
         self, kind: StepKind, rows: Sequence[WaypointRow], views: Sequence[CacheView | None]
     ) -> list[WaypointResult]:
-        return [self._one(kind, row, view) for row, view in paired(rows, views)]
+        pairs = paired(rows, views)
+        if not self._shares:
+            return [self._one(kind, row, view) for row, view in pairs]
+        results: dict[int, WaypointResult] = {}
+        for together in self._groups(kind, pairs):
+            results |= zip(together, self._together(kind, [pairs[at] for at in together]), strict=True)
+        return [results[at] for at in range(len(pairs))]
+
+    def _groups(self, kind: StepKind, pairs: Sequence[tuple[WaypointRow, CacheView | None]]) -> list[list[int]]:
+        """Rows that share a pass: all that denoise, and of those that commit all that stay in the global layers."""
+        groups: dict[bool, list[int]] = {}
+        for at, (row, _) in enumerate(pairs):
+            stays = kind is StepKind.COMMIT and isinstance(row, PassRow) and self._spec.stays(row.frame)
+            groups.setdefault(stays, []).append(at)
+        return [*groups.values()]
+
+    def _together(
+        self, kind: StepKind, pairs: Sequence[tuple[WaypointRow, CacheView | None]]
+    ) -> Sequence[WaypointResult]:
+        passes = [(row, needed(view)) for row, view in pairs if isinstance(row, PassRow)]
+        if len(passes) < len(pairs) or kind not in (StepKind.DENOISE, StepKind.COMMIT):
+            return [self._one(kind, row, view) for row, view in pairs]
+        rows, views = [row for row, _ in passes], [view for _, view in passes]
+        return self._denoise(rows, views) if kind is StepKind.DENOISE else self._commit(rows, views)
 
     def encode_prompt(self, text: str) -> Tensor:
         """Every word a drawn vector: umt5-xl belongs to published weights, which cannot be loaded yet."""
@@ -108,10 +133,9 @@ class WaypointRuntime:
     def _one(self, kind: StepKind, row: WaypointRow, view: CacheView | None) -> WaypointResult:
         match row:
             case PassRow() if kind is StepKind.DENOISE:
-                return Denoised(self._denoise(row, needed(view)))
-            case PassRow(x_TC=Tensor() as x) if kind is StepKind.COMMIT:
-                self._pass(row, x, Window(self._slab, needed(view), row.frame, True))
-                return Committed()
+                return self._denoise([row], [needed(view)])[0]
+            case PassRow() if kind is StepKind.COMMIT:
+                return self._commit([row], [needed(view)])[0]
             case DecodeRow() if kind is StepKind.DECODE:
                 picture = self._networks.decoder(row.x_TC.to(self._device, self._dtype))
                 frame = frames_of(picture.permute(2, 0, 1)[None], self._frame)[0]
@@ -121,15 +145,35 @@ class WaypointRuntime:
             case _:
                 assert_never(row)
 
-    def _denoise(self, row: PassRow, view: CacheView) -> Tensor:
+    def _denoise(self, rows: Sequence[PassRow], views: Sequence[CacheView]) -> list[Denoised]:
         s = self._spec
-        x = gaussian([row.noise], (s.tokens, s.channels), self._device)[0] if row.x_TC is None else row.x_TC
-        velocity = self._pass(row, x, Window(self._slab, view, row.frame, False))
-        return sampler_step(x[None], velocity[None], [SamplerMove(row.sigma, row.next_sigma, None)])[0]
+        xs = [
+            gaussian([row.noise], (s.tokens, s.channels), self._device)[0] if row.x_TC is None else row.x_TC
+            for row in rows
+        ]
+        velocity_BTC = self._pass(rows, xs, Window(self._slab, views, [row.frame for row in rows], False))
+        moves = [SamplerMove(row.sigma, row.next_sigma, None) for row in rows]
+        return [
+            Denoised(sampler_step(x[None], velocity[None], [move])[0])
+            for x, velocity, move in zip(xs, velocity_BTC, moves, strict=True)
+        ]
 
-    def _pass(self, row: PassRow, x_TC: Tensor, window: Window) -> Tensor:
-        control = torch.from_numpy(row.control_C).to(self._device, self._dtype)
-        steering = Steering(control, row.prompt_PW)
-        x = x_TC.to(self._device, self._dtype)
-        velocity: Tensor = self._networks.transformer(x, self._modulations(row.sigma), row.frame, steering, window)
+    def _commit(self, rows: Sequence[PassRow], views: Sequence[CacheView]) -> list[Committed]:
+        xs = [needed(row.x_TC, "a clean frame") for row in rows]
+        self._pass(rows, xs, Window(self._slab, views, [row.frame for row in rows], True))
+        return [Committed() for _ in rows]
+
+    def _pass(self, rows: Sequence[PassRow], xs: Sequence[Tensor], window: Window) -> Tensor:
+        """Velocity [B, T, C] of one pass of all rows."""
+        controls = [torch.from_numpy(row.control_C) for row in rows]
+        steering = Steering(
+            torch.stack(controls).to(self._device, self._dtype), torch.stack([row.prompt_PW for row in rows])
+        )
+        velocity: Tensor = self._networks.transformer(
+            torch.stack([x.to(self._device, self._dtype) for x in xs]),
+            [self._modulations(row.sigma) for row in rows],
+            [row.frame for row in rows],
+            steering,
+            window,
+        )
         return velocity

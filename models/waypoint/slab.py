@@ -31,16 +31,20 @@ class Slab:
 
 
 class Window:
-    """What frame number `frame` of one row sees, oldest first; `writes`: its keys and values are kept."""
+    """What frames of several rows see, oldest first; `writes`: their keys and values are kept.
 
-    def __init__(self, slab: Slab, view: CacheView, frame: int, writes: bool) -> None:
+    Rows that write share a pass only where all of them stay in the global layers, or none (`stays`).
+    """
+
+    def __init__(self, slab: Slab, views: Sequence[CacheView], frames: Sequence[int], writes: bool) -> None:
         s = self._spec = slab.spec
-        newest = -(-frame // s.dilation)  # kept frames before this one
         ring = s.distant + 1
-        distant = [kept % ring for kept in range(max(0, newest - s.distant), newest)]
-        kept = writes and frame % s.dilation == 0
-        self._near = _Ring(slab.near, view.slot, view.committed, view.staged if writes else None)
-        self._far = _Ring(slab.far, view.slot, distant, newest % ring if kept else None)
+        newest = [-(-frame // s.dilation) for frame in frames]  # kept frames before each
+        distant = [[kept % ring for kept in range(max(0, new - s.distant), new)] for new in newest]
+        stays = writes and s.stays(frames[0])
+        slots = [view.slot for view in views]
+        self._near = _Ring(slab.near, slots, [view.committed for view in views], [v.staged for v in views], writes)
+        self._far = _Ring(slab.far, slots, distant, [new % ring for new in newest], stays)
 
     def reach(self, layer: int) -> Reach:
         far = layer // self._spec.global_every  # global layers before this one
@@ -48,14 +52,21 @@ class Window:
 
 
 class _Ring:
-    """Entries of one slot that are seen, and the one that is written, in a pool [slots, ring, layers, ..]."""
+    """Entries of each row's slot that are seen, and the one that is written, in a pool [slots, ring, layers, ..]."""
 
-    def __init__(self, pool: Tensor, slot: int, seen: Sequence[int], written: int | None) -> None:
+    def __init__(
+        self, pool: Tensor, slots: Sequence[int], seen: Sequence[Sequence[int]], place: Sequence[int], writes: bool
+    ) -> None:
         self._pool, ring, tokens = pool.flatten(0, 1), pool.shape[1], pool.shape[4]
-        seen_written = [slot * ring + entry for entry in (*seen, *([] if written is None else [written]))]
-        table = torch.tensor([seen_written, [tokens] * len(seen_written)], dtype=torch.int32).to(pool.device)
-        self._seen = table[:, None, : len(seen)] if seen else None
-        self._written = None if written is None else table[0, len(seen) :]
+        most = max(map(len, seen))
+        entries = [
+            [slot * ring + e for e in kept] + [-1] * (most - len(kept)) for slot, kept in zip(slots, seen, strict=True)
+        ]
+        lengths = [[tokens] * len(kept) + [0] * (most - len(kept)) for kept in seen]
+        table = torch.tensor([entries, lengths], dtype=torch.int32).to(pool.device)
+        self._seen = table if most else None
+        written = [slot * ring + entry for slot, entry in zip(slots, place, strict=True)]
+        self._written = torch.tensor(written, dtype=torch.int32).to(pool.device) if writes else None
 
     def reach(self, layer: int) -> Reach:
         pool = self._pool[:, layer]

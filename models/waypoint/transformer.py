@@ -6,7 +6,9 @@
 Chosen, not known: a feed forward of four widths with SiLU, RMS norms without weights, one modulation per layer from the
 noise level, controls and prompt added every third layer. What is seen of the past, and where fresh keys and values go,
 the pass's window says. A head's pair of rotary values is (i, i + D / 2).
-Legend: T tokens of a frame, C channels, M width, D head width, P prompt tokens, W their width.
+Rows of several sessions share a pass; in its invariant form (`invariant`) each has the bits it has alone.
+
+Legend: B rows, T tokens of a frame, C channels, M width, D head width, P prompt tokens, W their width.
 """
 
 from collections.abc import Sequence
@@ -20,19 +22,20 @@ from torch.nn import functional as F
 from ...kernels.chunk_attention import chunk_attention
 from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, norm_modulate
 from ...kernels.qk_norm_rope import Norms, qk_norm_rope
+from ..shared.invariant import make_invariant
 from ..shared.reach import Reach
 from .card import BUTTONS, WaypointSpec
 from .slab import Window
 
 NORMS = Norms(each_head=True)
-Turn = tuple[Tensor, Tensor]  # cos and sin [1, T, D / 2]
-Modulation = tuple[Tensor, ...]  # shift, scale, gate of attention, then of the feed forward, [1, 1, M] each
+Turn = tuple[Tensor, Tensor]  # cos and sin [B, T, D / 2]
+Modulation = tuple[Tensor, ...]  # shift, scale, gate of attention, then of the feed forward, [B, 1, M] each
 
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    control_C: Tensor
-    prompt_PW: Tensor
+    control_BC: Tensor
+    prompt_BPW: Tensor
 
 
 class Layer(nn.Module):
@@ -45,22 +48,24 @@ class Layer(nn.Module):
         self.control = nn.Sequential(nn.Linear(BUTTONS + 3, m), nn.SiLU(), nn.Linear(m, m)) if fuses else None
         self.ask = nn.Linear(m, spec.prompt_width) if fuses else None
         self.answer = nn.Linear(spec.prompt_width, m) if fuses else None
-        self._heads = (1, spec.tokens, -1, spec.head_width)
+        self.act = nn.SiLU()
+        self._width = spec.head_width
 
-    def forward(self, h_1TM: Tensor, m: Modulation, steering: Steering, turn: Turn, reach: Reach) -> Tensor:
-        y = self._over_frames(norm_modulate(h_1TM, m[1], m[0], norm=Norm.RMS), turn, reach)
+    def forward(self, h_BTM: Tensor, m: Modulation, steering: Steering, turn: Turn, reach: Reach) -> Tensor:
+        y = self._over_frames(norm_modulate(h_BTM, m[1], m[0], norm=Norm.RMS), turn, reach)
         if self.control is not None and self.ask is not None and self.answer is not None:
-            h = gate_residual(h_1TM, y, m[2]) + self.control(steering.control_C)
-            prompt = steering.prompt_PW
-            shares = (self.ask(unit(h)) @ prompt.T / prompt.shape[1] ** 0.5).softmax(-1)
-            h, y = gate_norm_modulate(h, self.answer(shares @ prompt), None, m[4], m[3], norm=Norm.RMS)
+            h = gate_residual(h_BTM, y, m[2]) + self.control(steering.control_BC[:, None])
+            asked_BTW = self.ask(unit(h))
+            told_BTW = torch.stack([_told(*row) for row in zip(asked_BTW, steering.prompt_BPW, strict=True)])
+            h, y = gate_norm_modulate(h, self.answer(told_BTW), None, m[4], m[3], norm=Norm.RMS)
         else:
-            h, y = gate_norm_modulate(h_1TM, y, m[2], m[4], m[3], norm=Norm.RMS)
-        return gate_residual(h, self.down(F.silu(self.up(y))), m[5])
+            h, y = gate_norm_modulate(h_BTM, y, m[2], m[4], m[3], norm=Norm.RMS)
+        return gate_residual(h, self.down(self.act(self.up(y))), m[5])
 
-    def _over_frames(self, y_1TM: Tensor, turn: Turn, reach: Reach) -> Tensor:
+    def _over_frames(self, y_BTM: Tensor, turn: Turn, reach: Reach) -> Tensor:
         """Of a frame over itself and its past; every kv head serves neighbouring heads."""
-        q, k, v = (project(y_1TM).view(self._heads) for project in (self.q, self.k, self.v))
+        heads = (len(y_BTM), y_BTM.shape[1], -1, self._width)
+        q, k, v = (project(y_BTM).view(heads) for project in (self.q, self.k, self.v))
         q, k = qk_norm_rope(q, k, v, turn, NORMS, reach.staged, halves=True)
         y: Tensor = self.o(chunk_attention(q, reach.past, (k, v)).flatten(2))
         return y
@@ -78,22 +83,39 @@ class WaypointTransformer(nn.Module):
         self.write = nn.Linear(spec.width, spec.channels)
         self._turn = lru_cache(maxsize=64)(_turn)
 
-    def modulations(self, sigma: float) -> list[Modulation]:
-        """Of every layer at one noise level, whatever the frame."""
-        e_M = self.noise(_waves(sigma, self.read.weight.device).to(self.read.weight.dtype))
-        layers = (layer for layer in self.layers if isinstance(layer, Layer))
-        return [layer.modulation(e_M)[None, None].chunk(6, -1) for layer in layers]
+    def invariant(self) -> None:
+        """Take the form whose rows share a pass and keep their bits."""
+        make_invariant(self)
+
+    def modulations(self, sigma: float) -> list[Tensor]:
+        """Of every layer at one noise level, whatever the frame [1, 1, 6 M]."""
+        e_11M = self.noise(_waves(sigma, self.read.weight.device).to(self.read.weight.dtype)[None, None])
+        return [layer.modulation(e_11M) for layer in self.layers if isinstance(layer, Layer)]
 
     def forward(
-        self, x_TC: Tensor, modulations: Sequence[Modulation], frame: int, steering: Steering, window: Window
+        self,
+        x_BTC: Tensor,
+        modulations: Sequence[Sequence[Tensor]],
+        frames: Sequence[int],
+        steering: Steering,
+        window: Window,
     ) -> Tensor:
-        """Velocity [T, C] in float32."""
-        h = self.read(x_TC)[None]
-        turn = self._turn(self.spec, frame, x_TC.device)
-        for at, (layer, modulation) in enumerate(zip(self.layers, modulations, strict=True)):
+        """Velocity [B, T, C] in float32; `modulations` of each row."""
+        h = self.read(x_BTC)
+        turns = [self._turn(self.spec, frame, x_BTC.device) for frame in frames]
+        turn = torch.cat([cos for cos, _ in turns]), torch.cat([sin for _, sin in turns])
+        for at, layer in enumerate(self.layers):
+            modulation = torch.cat([row[at] for row in modulations]).chunk(6, -1)
             h = layer(h, modulation, steering, turn, window.reach(at))
-        velocity: Tensor = self.write(unit(h[0])).float()
+        velocity: Tensor = self.write(unit(h)).float()
         return velocity
+
+
+def _told(asked_TW: Tensor, prompt_PW: Tensor) -> Tensor:
+    """What the prompt tells each token of one row."""
+    shares_TP = (asked_TW @ prompt_PW.T / prompt_PW.shape[1] ** 0.5).softmax(-1)
+    told_TW: Tensor = shares_TP @ prompt_PW
+    return told_TW
 
 
 def _turn(spec: WaypointSpec, frame: int, device: torch.device) -> Turn:
@@ -111,8 +133,8 @@ def _turn(spec: WaypointSpec, frame: int, device: torch.device) -> Turn:
 
 
 def unit(x: Tensor) -> Tensor:
-    """Of size one, with neither scale nor shift: torch does that in one pass too."""
-    return F.rms_norm(x, x.shape[-1:], eps=1e-6)
+    """Of size one, with neither scale nor shift: torch does that in one pass too. Row by row, so that none is felt."""
+    return torch.stack([F.rms_norm(row, row.shape[-1:], eps=1e-6) for row in x])
 
 
 def _waves(sigma: float, device: torch.device) -> Tensor:

@@ -241,7 +241,7 @@ async def test_case_106_a_trace_is_made_beside_the_loop_bounded_and_one_at_a_tim
     web_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(web_root) as served, httpx.AsyncClient(base_url=served.base, trust_env=False) as http:
-        step = api.BatchRan("cpu", "toy", "denoise", ("s",), 1.0, 1.1, 0.01, 0.01)
+        step = api.BatchRan("cpu", "toy", "chunk_rollout", "denoise", ("s",), 1.0, 1.1, 0.01, 0.01)
         monkeypatch.setattr(served.engine, "steps", lambda: (step,) * 10_000, raising=False)
         events = (await http.get("/v1/trace")).json()["traceEvents"]
         assert len(events) < 3 * lists.STEPS_MAX + 10

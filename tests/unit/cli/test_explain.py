@@ -16,7 +16,15 @@ from worldroom.rtc.http.trace import chrome_trace
 
 def step(number: int, *sessions: str) -> BatchRan:
     return BatchRan(
-        "cpu", "toy", "denoise", sessions, queued=number - 0.25, started=float(number), seconds=0.5, price=0.6
+        "cpu",
+        "toy",
+        "chunk_rollout",
+        "denoise",
+        sessions,
+        queued=number - 0.25,
+        started=float(number),
+        seconds=0.5,
+        price=0.6,
     )
 
 
