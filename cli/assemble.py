@@ -122,7 +122,7 @@ async def _serve(
         recordings = Recordings(spec.journal.data / "recordings", clock)
         stack.push_async_callback(recordings.close)
         films = RoomRecordings(recordings, spec.record_all)
-        rooms = Rooms(engine, journal, clock, rooms_spec, suspension=suspension, recordings=films)
+        rooms = Rooms(engine, journal, clock, rooms_spec, suspension=suspension, recordings=films, futures=engine)
         stack.push_async_callback(rooms.close)
         edge = EdgeSpec(WEB_ROOT, spec.loopback, spec.udp_ports, spec.ice, spec.media_address)
         library = Library(History(opened.store, archive), recordings)

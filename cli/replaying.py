@@ -85,7 +85,9 @@ async def play(
 
         try:
             await engine.start()
-            result = await again.replay(engine, script, f"replay-{secrets.token_hex(4)}", keep, bar.console.print)
+            result = await again.replay(
+                engine, script, f"replay-{secrets.token_hex(4)}", keep, bar.console.print, engine
+            )
         finally:
             await engine.close()
             if movie is not None:

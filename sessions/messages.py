@@ -10,42 +10,19 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-Seq = Annotated[int, Meta(ge=0, le=2**53)]
-Unit = Annotated[float, Meta(ge=-1.0, le=1.0)]
-KeyCode = Annotated[str, Meta(min_length=1, max_length=24, pattern=r"^[A-Za-z0-9]+$")]
-PersonName = Annotated[str, Meta(min_length=1, max_length=32, pattern=r"^[^\x00-\x1f\x7f]+$")]
-PromptText = Annotated[str, Meta(min_length=1, max_length=2000)]
-ControlLevel = tuple[Annotated[int, Meta(ge=0, lt=64)], Annotated[float, Meta(ge=0.0, le=1.0)]]
+from .terms import ChannelMessage as ChannelMessage
+from .terms import ControlLevel as ControlLevel
+from .terms import Grant as Grant
+from .terms import Keep as Keep
+from .terms import KeyCode as KeyCode
+from .terms import PersonName as PersonName
+from .terms import PromptText as PromptText
+from .terms import Role as Role
+from .terms import Seq as Seq
+from .terms import Unit as Unit
+
 PROTOCOL = 2
 """Grows when a client of before could misunderstand a message; new fields and new messages alone do not count."""
-
-
-class ChannelMessage(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower, forbid_unknown_fields=True):
-    """What crosses a data channel, as JSON text with a `type` field."""
-
-
-class Role(StrEnum):
-    """What somebody does in a room now."""
-
-    DRIVER = "driver"
-    SPECTATOR = "spectator"
-
-
-class Grant(StrEnum):
-    """What somebody may do in a room.
-
-    driver: takes a free wheel by coming, and a co-driver's at any time. co-driver: asks for the wheel, or takes a free
-    one. spectator: watches and likes. recorder: watches, and nobody sees it.
-    """
-
-    DRIVER = "driver"
-    CO_DRIVER = "co-driver"
-    SPECTATOR = "spectator"
-    RECORDER = "recorder"
-
-    @property
-    def may_drive(self) -> bool:
-        return self in (Grant.DRIVER, Grant.CO_DRIVER)
 
 
 # ---- client to server -----------------------------------------------------------------------------------------------
@@ -108,6 +85,23 @@ class ResetWorld(ChannelMessage, frozen=True):
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
 
+class Rewind(ChannelMessage, frozen=True):
+    """Back by so many seconds of the world, and on from there in another future. What played so far stands still until
+    `choose`. Applied at the chunk that it goes on with.
+    """
+
+    id: Seq
+    seconds: Annotated[float, Meta(gt=0.0, le=60.0)]
+
+
+class Choose(ChannelMessage, frozen=True):
+    """After a `rewind`: go on with the future that plays, or with the other one. A tie and a skip keep the one that
+    plays and say that it was not preferred, or not judged."""
+
+    id: Seq
+    keep: Keep
+
+
 class Feedback(ChannelMessage, frozen=True):
     """A like (+1) or dislike (-1) of what is on screen: chunk as the client last showed it."""
 
@@ -152,7 +146,19 @@ class Ping(ChannelMessage, frozen=True):
 
 
 ClientMessage = (
-    Input | Prompt | PauseWorld | ResumeWorld | ResetWorld | Feedback | PassWheel | RefuseWheel | Leave | Shown | Ping
+    Input
+    | Prompt
+    | PauseWorld
+    | ResumeWorld
+    | ResetWorld
+    | Rewind
+    | Choose
+    | Feedback
+    | PassWheel
+    | RefuseWheel
+    | Leave
+    | Shown
+    | Ping
 )
 
 

@@ -11,21 +11,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...rtc import wire
 from ...rtc.wire import (
-    Accepted,
-    Applied,
     Channel,
-    ClientMessage,
-    Feedback,
-    FirstFrame,
     Participants,
-    PassWheel,
-    Ping,
-    Problem,
-    Prompt,
-    Receipt,
     Receipts,
-    ResetWorld,
     Role,
     ServerMessage,
     Transition,
@@ -124,12 +114,20 @@ class RoomClient:
 
         Raises `RoomRefused` when it does not: the detail says the limit of a text that is too long.
         """
-        return await self._steer(lambda id: Prompt(id, text, transition, seconds))
+        return await self._steer(lambda id: wire.Prompt(id, text, transition, seconds))
 
     async def reset(self, seed: int | None = None) -> int:
-        return await self._steer(lambda id: ResetWorld(id, seed))
+        return await self._steer(lambda id: wire.ResetWorld(id, seed))
 
-    async def first_frame(self, file: Path) -> FirstFrame:
+    async def rewind(self, seconds: float) -> int:
+        """Back by so many seconds, and on from there in another future; then `choose`."""
+        return await self._steer(lambda id: wire.Rewind(id, seconds))
+
+    async def choose(self, keep: wire.Keep) -> int:
+        """After a `rewind`: which of the two futures goes on."""
+        return await self._steer(lambda id: wire.Choose(id, keep))
+
+    async def first_frame(self, file: Path) -> wire.FirstFrame:
         """Begin the world anew from a picture (PNG, JPEG, WebP) or the end of a video (MP4, WebM); the driver's alone.
 
         Raises `RoomRefused`, `NoServer`, OSError, or ValueError on a file of another name.
@@ -137,7 +135,7 @@ class RoomClient:
         return await upload(self._place, self.token, file)
 
     async def like(self, chunk: int, value: int) -> int:
-        return await self._steer(lambda id: Feedback(id, chunk, value))
+        return await self._steer(lambda id: wire.Feedback(id, chunk, value))
 
     async def pass_wheel(self, name: str | None = None) -> int:
         """Hand the wheel to whoever goes by that name; without one let go of it, or take it when it is free.
@@ -148,7 +146,7 @@ class RoomClient:
         to = next((person.participant for person in people if person.name == name), None)
         if name is not None and to is None:
             raise ValueError(f"nobody called '{name}' is here: {', '.join(person.name for person in people)}")
-        return await self._steer(lambda id: PassWheel(id, to))
+        return await self._steer(lambda id: wire.PassWheel(id, to))
 
     async def applied(self, id: int) -> int:
         """The chunk at which a steer took effect; raises `RoomRefused` or `NoServer` when it never does."""
@@ -248,7 +246,7 @@ class RoomClient:
                 self._send_input()
             if now - last_ping >= PING_INTERVAL and self.link is not None:
                 pings, last_ping = pings + 1, now
-                self.link.send(Ping(pings, now * 1000), Channel.CONTROL)
+                self.link.send(wire.Ping(pings, now * 1000), Channel.CONTROL)
                 if now - self.link.heard_at > SILENCE_TIMEOUT:
                     self.link.end()
 
@@ -274,7 +272,7 @@ class RoomClient:
         if self.link is not None:
             self.link.send(self._pad.message(time.monotonic() * 1000), Channel.INPUT)
 
-    async def _steer(self, message: Callable[[int], ClientMessage]) -> int:
+    async def _steer(self, message: Callable[[int], wire.ClientMessage]) -> int:
         id = self._answers.expect()
         if self.link is None or not self.link.send(message(id), Channel.CONTROL):
             raise NoServer("the room is not connected")
@@ -285,13 +283,13 @@ class RoomClient:
         if message is None:
             self.counts.unknown += 1
             return
-        if isinstance(message, Receipt | Receipts):
+        if isinstance(message, wire.Receipt | Receipts):
             self.pictures.explain(message.items if isinstance(message, Receipts) else (message,))
-        elif isinstance(message, Accepted | Applied):
+        elif isinstance(message, wire.Accepted | wire.Applied):
             self._answers.heard(message)
         elif isinstance(message, Participants):
             self.participants = message
-        elif isinstance(message, Problem):
+        elif isinstance(message, wire.Problem):
             self.counts.problems += 1
             if message.code in ENDS:
                 self._ended = RoomRefused(GONE, message.code, message.detail, None)

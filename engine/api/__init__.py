@@ -5,6 +5,7 @@ from ...models.contract.first_frames import FirstFrames, FirstFramesSize
 from ...models.contract.version import JOURNALS_SINCE, UnknownContract, check_contract
 from .door import (
     Begin,
+    Branched,
     ChunkCancelled,
     ChunkDone,
     ChunkDue,
@@ -15,6 +16,7 @@ from .door import (
     Event,
     Fault,
     Frame,
+    HistoryStep,
     Open,
     Opened,
     Pause,
@@ -38,6 +40,7 @@ __all__ = [
     "JOURNALS_SINCE",
     "BatchRan",
     "Begin",
+    "Branched",
     "Capacity",
     "CardInfo",
     "ChunkCancelled",
@@ -54,6 +57,7 @@ __all__ = [
     "FirstFrames",
     "FirstFramesSize",
     "Frame",
+    "HistoryStep",
     "LatencyClass",
     "Message",
     "Open",

@@ -12,7 +12,7 @@ from ...models.contract.card import Pixels
 from ...models.contract.conditions import Conditions, PromptMeaning
 from ...models.contract.first_frames import FirstFrames
 from ...models.contract.version import CONTRACT_VERSION
-from .info import BatchRan, Capacity, CardInfo, SessionInfo
+from .info import BatchRan, Capacity, CardInfo, Progress, SessionInfo
 from .message import LatencyClass, Message
 
 # ---- commands: into the engine -------------------------------------------------------------------------------------
@@ -71,6 +71,17 @@ class Supersede(Message, frozen=True):
     restart: bool = False
     seed: int = 0
     first_frames: FirstFrames | None = None
+
+
+class Branched(Message, frozen=True):
+    """A step of a world's history: from `chunk` on it is another future, whose noise is of `branch`."""
+
+    session: str
+    chunk: int
+    branch: int
+
+
+HistoryStep = Begin | Supersede | Branched
 
 
 class Pause(Message, frozen=True):
@@ -297,4 +308,21 @@ class SuspendableEngine(EngineClient, Protocol):
 
     async def restore(self, world: bytes, events: Callable[[Event], None]) -> Opened | Refused:
         """Go on with a suspended session, paused. Raises ValueError when these bytes are none."""
+        ...
+
+    def earliest(self, session: str) -> int:
+        """The earliest chunk that a session can go back to."""
+        ...
+
+    def fork(self, session: str, into: str, chunk: int, branch: int, epoch: int, shown: str) -> bytes | None:
+        """The world before `chunk` as a session of another name, for `restore`; None when that is too long ago.
+
+        It goes on in `branch` and `epoch`, with frames numbered and timed behind those of session `shown`.
+        """
+        ...
+
+    def written_down(
+        self, opening: Open, history: tuple[HistoryStep, ...], texts: tuple[str, ...], progress: Progress
+    ) -> bytes:
+        """A world by all that happened to it since its opening, for `restore`."""
         ...

@@ -125,7 +125,7 @@ class Checkpoints:
                 return
             self._last_at, self._last_number = services.clock.now(), taken.number
             session, loop = self._world.session, asyncio.get_running_loop()
-            await loop.run_in_executor(services.encoders, lambda: store.put(session, taken.dumps()))
+            await loop.run_in_executor(services.encoders, lambda: store.put(session, taken.dumps(), taken.number))
         except Superseded:
             return
         except Exception:

@@ -43,6 +43,8 @@ async def restore(
             case api.Begin() if step.chunk == world.number:
                 now = services.clock.now()  # due now: people look at a still picture
                 await driver.drive(EngineChunk(step.chunk, step.conditions, CancelScope(scope), now, now, now, now))
+            case api.Branched() if step.chunk == world.number:
+                world.branch = step.branch
             case api.Begin() if step.chunk > world.number:
                 raise ResumeLost(f"the history goes on at chunk {step.chunk}, the world ends before {world.number}")
             case _:

@@ -18,6 +18,7 @@ from ...clock import Clock
 from .. import api
 from ..caches.store import SnapshotFolder
 from ..device.history import StepHistory
+from ..session.resume_state import ResumeState
 from . import ipc, suspended
 from .process import COMMAND, StandbyWorker, WorkerProcess
 from .session_log import SessionLog
@@ -113,6 +114,33 @@ class WorkerClient:
     async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         """See `api.SuspendableEngine`."""
         return await self.resume(suspended.loads(world), events)
+
+    def earliest(self, session: str) -> int:
+        """See `api.SuspendableEngine`."""
+        marks = self._snapshots.marks(session)
+        session_log = self._logs.get(session)
+        begins = 0 if session_log is None else session_log.earliest
+        return min([mark for mark in marks if mark >= begins], default=begins) if begins else 0
+
+    def fork(self, session: str, into: str, chunk: int, branch: int, epoch: int, shown: str) -> bytes | None:
+        """See `api.SuspendableEngine`."""
+        session_log, shown_log = self._logs.get(session), self._logs.get(shown)
+        if session_log is None or shown_log is None or not session_log.opened or session_log.lost:
+            return None
+        mark, snapshot = self._snapshots.marked(session, chunk) or (0, b"")
+        state = session_log.forked(into, mark, chunk, branch, epoch, shown_log.progress)
+        return None if state is None else suspended.dumps(suspended.SuspendedSession(state, snapshot))
+
+    def written_down(
+        self,
+        opening: api.Open,
+        history: tuple[api.HistoryStep, ...],
+        texts: tuple[str, ...],
+        progress: api.Progress,
+    ) -> bytes:
+        """See `api.SuspendableEngine`."""
+        state = ResumeState(opening, history, texts, progress)
+        return suspended.dumps(suspended.SuspendedSession(state, b""))
 
     async def resume(
         self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]

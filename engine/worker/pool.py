@@ -66,6 +66,26 @@ class WorkerPool:
         suspension, worker = suspended.loads(world), min(self._workers, key=_load)
         return await self._at(worker, suspension.resume_state.opening.session, worker.resume(suspension, events))
 
+    def earliest(self, session: str) -> int:
+        """See `api.SuspendableEngine`."""
+        home = self._homes.get(session)
+        return 0 if home is None else home.earliest(session)
+
+    def fork(self, session: str, into: str, chunk: int, branch: int, epoch: int, shown: str) -> bytes | None:
+        """See `api.SuspendableEngine`. Both sessions live on the same worker."""
+        home = self._homes.get(session)
+        return None if home is None else home.fork(session, into, chunk, branch, epoch, shown)
+
+    def written_down(
+        self,
+        opening: api.Open,
+        history: tuple[api.HistoryStep, ...],
+        texts: tuple[str, ...],
+        progress: api.Progress,
+    ) -> bytes:
+        """See `api.SuspendableEngine`."""
+        return self._workers[0].written_down(opening, history, texts, progress)
+
     async def _open_at(
         self, worker: WorkerClient, command: api.Open, events: Callable[[api.Event], None]
     ) -> api.Opened | api.Refused:

@@ -6,7 +6,7 @@
 A chunk that was begun and not done when the worker died is cancelled: the session begins it again. Pure.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from ..session.resume_state import ResumeState
 HISTORY_MAX = 4096
 TEXTS_MAX = 32
 
-Step = TypeVar("Step", bound=api.Begin | api.Supersede)
+Step = TypeVar("Step", bound=api.HistoryStep)
 
 
 class SessionLog:
@@ -31,7 +31,9 @@ class SessionLog:
         self.deaths = 0
         """Workers that ended since this session's last finished chunk."""
         self._begun: dict[tuple[int, int], api.Begin] = {}
-        self._history: list[api.Begin | api.Supersede] = []
+        self._history: list[api.HistoryStep] = []
+        self._timeline: deque[api.HistoryStep] = deque(maxlen=HISTORY_MAX)
+        """The same, whatever was checkpointed: for going back."""
         self._restarts: list[api.Supersede] = []
         self._asked: OrderedDict[int, str] = OrderedDict()
         self._texts: OrderedDict[str, None] = OrderedDict()
@@ -43,6 +45,7 @@ class SessionLog:
         log = cls(state.opening, events, now)
         log.opened = True
         log._history, log._texts = [*state.history], OrderedDict.fromkeys(state.texts)
+        log._timeline.extend(state.history)
         log._progress = state.progress
         return log
 
@@ -91,7 +94,7 @@ class SessionLog:
         self._history = [
             step
             for step in self._history
-            if (step.chunk >= chunk if isinstance(step, api.Begin) else step.epoch > epoch)
+            if (step.epoch > epoch if isinstance(step, api.Supersede) else step.chunk >= chunk)
         ]
         self._restarts = [restart for restart in self._restarts if restart.epoch > epoch]
 
@@ -101,6 +104,40 @@ class SessionLog:
             history=(*self._history, *self._restarts),
             texts=tuple(self._texts),
             progress=self._progress,
+            at=self._at,
+        )
+
+    @property
+    def earliest(self) -> int:
+        """The first chunk from which on every step is known; 0 = from the opening."""
+        full = len(self._timeline) == HISTORY_MAX
+        return next((step.chunk for step in self._timeline if isinstance(step, api.Begin)), 0) if full else 0
+
+    @property
+    def progress(self) -> api.Progress:
+        return self._progress
+
+    def forked(
+        self, into: str, mark: int, chunk: int, branch: int, epoch: int, shown: api.Progress
+    ) -> ResumeState | None:
+        """The world before `chunk` under another name, from its snapshot before chunk `mark` on (0: its opening).
+
+        None when the chunks in between are not known any more.
+        """
+        steps: list[api.HistoryStep] = []
+        for step in self._timeline:
+            if isinstance(step, api.Begin) and step.chunk >= chunk:
+                break
+            if isinstance(step, api.Supersede) or step.chunk >= mark:
+                steps.append(step)
+        made = [step.chunk for step in steps if isinstance(step, api.Begin)]
+        if made != list(range(mark, chunk)):
+            return None
+        return ResumeState(
+            opening=msgspec.structs.replace(self.opening, session=into),
+            history=(*steps, api.Branched(into, chunk, branch)),
+            texts=tuple(self._texts),
+            progress=api.Progress(epoch=epoch, chunk=chunk, kbps=shown.kbps, frame=shown.frame, pts=shown.pts),
             at=self._at,
         )
 
@@ -122,8 +159,11 @@ class SessionLog:
             self.lost = True
             return
         while self._restarts and self._restarts[0].epoch <= event.epoch:
-            self._history.append(self._restarts.pop(0))
+            restart = self._restarts.pop(0)
+            self._history.append(restart)
+            self._timeline.append(restart)
         self._history.append(begun)
+        self._timeline.append(begun)
         self.lost = self.lost or len(self._history) > HISTORY_MAX
 
     def _now(self, **changed: int | bool) -> None:

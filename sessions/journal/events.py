@@ -55,6 +55,18 @@ class EpochStarted(Event, frozen=True, tag="session.epoch", omit_defaults=True):
     first_frames: FirstFrames | None = None
 
 
+class WorldTurned(Event, frozen=True, tag="session.turned"):
+    """From `chunk` on, in this epoch, it is another future, whose noise is of `branch`: the world is that of epoch
+    `base` before that chunk. A rewind has an earlier chunk, a choice that of the end of the future that is kept.
+    """
+
+    epoch: int
+    chunk: int
+    branch: int
+    base: int
+    participant: str
+
+
 class Joined(Event, frozen=True, tag="session.joined"):
     """`resumed` = the same participant came back with its token."""
 
@@ -238,6 +250,7 @@ JournalEvent = (
     SessionOpened
     | StateMoved
     | EpochStarted
+    | WorldTurned
     | Joined
     | Left
     | DriverChanged

@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import AsyncIterable, Callable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from ...engine import api
 from . import events
 
@@ -27,12 +29,13 @@ class CommittedChunk:
 
 @dataclass(frozen=True, slots=True)
 class EpochScript:
-    """One start of the world and the chunks that were committed from there."""
+    """One start of the world, or another future of it (`turned`), and the chunks that were committed from there."""
 
     epoch: int
     seed: int
     chunks: tuple[CommittedChunk, ...]
     first_frames: api.FirstFrames | None = None
+    turned: events.WorldTurned | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,29 @@ class Script:
     opened: events.SessionOpened
     texts: Mapping[str, str]
     epochs: tuple[EpochScript, ...]
+
+    def history(self, index: int, session: str) -> tuple[api.HistoryStep, ...]:
+        """All that made the world that epoch number `index` of `epochs` ends with, from the opening on."""
+        script = self.epochs[index]
+        steps: tuple[api.HistoryStep, ...]
+        if script.turned is not None:
+            steps = self.before(script.turned, session)
+        elif index:
+            again = api.Supersede(session, script.epoch, True, script.seed, script.first_frames)
+            steps = (*self.history(index - 1, session), again)
+        else:
+            steps = ()
+        return (*steps, *(api.Begin(session, each.chunk, each.conditions) for each in script.chunks))
+
+    def before(self, turned: events.WorldTurned, session: str) -> tuple[api.HistoryStep, ...]:
+        """All that made the world that a turn goes on from."""
+        base = next(index for index, each in enumerate(self.epochs) if each.epoch == turned.base)
+        steps = []
+        for step in self.history(base, session):
+            if isinstance(step, api.Begin) and step.chunk >= turned.chunk:
+                break
+            steps.append(step)
+        return (*steps, api.Branched(session, turned.chunk, turned.branch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +93,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     opened: events.SessionOpened | None = None
     seeds: dict[int, int] = {}
     first_frames: dict[int, api.FirstFrames | None] = {}
+    turned: dict[int, events.WorldTurned] = {}
     asked: dict[int, str] = {}
     texts: dict[str, str] = {}
     begun: dict[tuple[int, int], api.Conditions] = {}
@@ -80,6 +107,9 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
             case events.EpochStarted():
                 seeds[event.epoch] = event.seed
                 first_frames[event.epoch] = event.first_frames
+            case events.WorldTurned():
+                seeds[event.epoch] = seeds[event.base]
+                turned[event.epoch] = event
             case events.PromptAsked():
                 asked[event.number] = event.text
             case events.PromptReady():
@@ -94,7 +124,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     if opened is None:
         raise ReplayError("this journal does not hold how its session was opened")
     epochs = tuple(
-        EpochScript(epoch, seed, tuple(done.get(epoch, ())), first_frames.get(epoch))
+        EpochScript(epoch, seed, tuple(done.get(epoch, ())), first_frames.get(epoch), turned.get(epoch))
         for epoch, seed in sorted(seeds.items())
     )
     return Script(opened, texts, epochs)
@@ -106,24 +136,24 @@ async def replay(
     session: str,
     show: Callable[[api.Frame], None] | None = None,
     say: Callable[[str], None] = lambda line: None,
+    engine: api.SuspendableEngine | None = None,
 ) -> Replayed:
     """Play a script in a new session of that name, as background work; raises `ReplayError` when it cannot.
 
     `show` gets the frames as they were encoded this time, `say` what a person should know before it starts.
+    `engine`: needed for sessions that went back to a moment.
     """
     inbox: asyncio.Queue[api.Event] = asyncio.Queue()
     opened = script.opened
-    answer = await door.open(
-        api.Open(
-            session=session,
-            card=opened.card,
-            seed=opened.seed,
-            latency_class=api.LatencyClass.BACKGROUND,
-            branch=opened.branch,
-            steps=opened.steps or None,
-        ),
-        inbox.put_nowait,
+    opening = api.Open(
+        session=session,
+        card=opened.card,
+        seed=opened.seed,
+        latency_class=api.LatencyClass.BACKGROUND,
+        branch=opened.branch,
+        steps=opened.steps or None,
     )
+    answer = await door.open(opening, inbox.put_nowait)
     if isinstance(answer, api.Refused):
         raise ReplayError(f"the engine refused a session: {answer.detail}")
     try:
@@ -131,7 +161,8 @@ async def replay(
             raise ReplayError(f"recorded with {_made_by(opened)}; this server has {_made_by(answer)}")
         if (line := other_machine(opened, answer.machine)) is not None:
             say(line)
-        return await _Player(door, session, script, inbox, show).play()
+        player = _Player(door, opening, script, inbox, show, engine)
+        return await player.play()
     finally:
         door.post(api.Close(session=session))
 
@@ -153,13 +184,14 @@ class _Player:
     def __init__(
         self,
         door: api.EngineClient,
-        session: str,
+        opening: api.Open,
         script: Script,
         inbox: "asyncio.Queue[api.Event]",
         show: Callable[[api.Frame], None] | None,
+        engine: api.SuspendableEngine | None,
     ) -> None:
-        self._door = door
-        self._session = session
+        self._door, self._engine = door, engine
+        self._opening, self._session = opening, opening.session
         self._script = script
         self._inbox = inbox
         self._show = show
@@ -171,7 +203,9 @@ class _Player:
         mismatches: list[Mismatch] = []
         chunks = 0
         for epoch in self._script.epochs:
-            if epoch.epoch > 0:
+            if epoch.turned is not None:
+                await self._turn(epoch.turned)
+            elif epoch.epoch > 0:
                 again = api.Supersede(self._session, epoch.epoch, True, epoch.seed, epoch.first_frames)
                 self._door.post(again)
             for recorded in epoch.chunks:
@@ -180,7 +214,23 @@ class _Player:
                 if recorded.digest and digest != recorded.digest:
                     mismatches.append(Mismatch(epoch.epoch, recorded.chunk, recorded.digest, digest))
         await self._last_frames()
+        self._door.post(api.Close(session=self._session))
         return Replayed(chunks, tuple(mismatches))
+
+    async def _turn(self, turned: events.WorldTurned) -> None:
+        """Make the world that another future goes on from, unseen, and play that one."""
+        if self._engine is None:
+            raise ReplayError("this session went back to a moment, and this engine only goes forward")
+        self._door.post(api.Close(session=self._session))
+        opening = msgspec.structs.replace(self._opening, session=f"{self._opening.session}-{turned.epoch}")
+        history = self._script.before(turned, opening.session)
+        progress = api.Progress(epoch=turned.epoch, chunk=turned.chunk)
+        world = self._engine.written_down(opening, history, tuple(self._script.texts.values()), progress)
+        self._session, self._asked_for = opening.session, None
+        self._encoded.clear()
+        answer = await self._engine.restore(world, self._inbox.put_nowait)
+        if isinstance(answer, api.Refused):
+            raise ReplayError(f"the engine refused another future: {answer.detail}")
 
     async def _chunk(self, recorded: CommittedChunk) -> str:
         for share in recorded.conditions.prompts:
@@ -223,6 +273,8 @@ class _Player:
 
     async def _event(self) -> api.Event:
         event = await self._inbox.get()
+        while event.session != self._session:
+            event = await self._inbox.get()
         if isinstance(event, api.Frame) and self._show is not None:
             self._show(event)
         if isinstance(event, api.Fault):

@@ -14,6 +14,7 @@ from ..counters import RoomsCounters
 from ..journal.events import FramesShown, InputReceived
 from ..messages import (
     Accepted,
+    Choose,
     ClientMessage,
     Feedback,
     Grant,
@@ -28,6 +29,7 @@ from ..messages import (
     RefuseWheel,
     ResetWorld,
     ResumeWorld,
+    Rewind,
     Role,
     ServerMessage,
     Shown,
@@ -157,7 +159,9 @@ class Participant:
         if not isinstance(message, Shown | Ping):
             self._seat.active_at = self._clock.now()
         match message:
-            case Prompt() | PauseWorld() | ResumeWorld() | ResetWorld() if self.role is not Role.DRIVER:
+            case Prompt() | PauseWorld() | ResumeWorld() | ResetWorld() | Rewind() | Choose() if (
+                self.role is not Role.DRIVER
+            ):
                 self._problem("not_driving", "only the driver steers", message.id)
             case Prompt():
                 if not message.text.strip():
@@ -173,6 +177,10 @@ class Participant:
                 session.resume(message, self._send)
             case ResetWorld():
                 session.reset(message, name, self._send)
+            case Rewind():
+                session.rewind(message, name, self._send)
+            case Choose():
+                session.choose(message, name, self._send)
             case Feedback() if self._seat.rights.grant is Grant.RECORDER:
                 self._problem("may_not_judge", "a recorder only watches", message.id)
             case Feedback():

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from ...clock import Clock
-from ...engine.api import Close, EngineClient, LatencyClass, RefusalReason, Refused
+from ...engine.api import Close, EngineClient, LatencyClass, RefusalReason, Refused, SuspendableEngine
 from ..audience import Audience, Sink
 from ..counters import RoomsCounters, with_journal
 from ..journal.journal import Journal
@@ -66,6 +66,7 @@ class Rooms:
     """The way into every room. `entropy(n)` makes n random bytes for names, tokens and seeds.
 
     `suspension`: takes rooms through a restart of the server; None = they end with it. `recordings`: films of them.
+    `futures`: the engine, where worlds may go back and on in another future.
     """
 
     def __init__(
@@ -77,8 +78,9 @@ class Rooms:
         entropy: Callable[[int], bytes] = secrets.token_bytes,
         suspension: RoomSuspension | None = None,
         recordings: RoomRecordings | None = None,
+        futures: SuspendableEngine | None = None,
     ) -> None:
-        self._door = door
+        self._door, self._futures = door, futures
         self._recordings = recordings
         self._suspension = suspension
         self._journal = journal
@@ -271,7 +273,8 @@ class Rooms:
             steps=spec.steps,
             latency_class=spec.latency_class,
         )
-        return Session(session_spec, self._door, self._journal, self._clock, self._counters, entry.audience)
+        parts = self._door, self._journal, self._clock, self._counters, entry.audience, self._futures
+        return Session(session_spec, *parts)
 
     def _room(self, entry: _Entry, session: Session, record: RoomRecord | None = None) -> Room:
         spec = RoomSpec(entry.name, self._spec.lease_s, self._spec.seats)

@@ -27,7 +27,7 @@ class RoomSuspension:
         session = room.session
         if session.state is not WorldState.HELD or session.prompts.number == 0 or session.next_chunk == 0:
             return False  # nothing has been shown yet
-        world = self._engine.suspend(session.spec.name)
+        world = self._engine.suspend(session.world)
         if world is None:
             log.warning("a room ends with this server: its world's past is not whole")
             return False

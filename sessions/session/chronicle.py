@@ -13,6 +13,8 @@ from ...engine.api import Frame
 from ..journal import events
 from ..journal.entry import Stamp
 from ..journal.journal import Journal
+from ..messages import Accepted, Feedback, Problem
+from .ack import Reply
 
 KEPT = 1024
 
@@ -52,7 +54,7 @@ class Chronicle:
                 self._input = number
             case events.PromptAsked():
                 self._asked[event.number] = number
-            case events.PromptReady() | events.EpochStarted():
+            case events.PromptReady() | events.EpochStarted() | events.WorldTurned():
                 self._intent_by = number
             case events.ChunkBegun():
                 self._begun[event.conditions.epoch, event.chunk] = number
@@ -74,12 +76,16 @@ class Chronicle:
         if len(self._seen) > KEPT:
             self._seen.popitem(last=False)
 
-    def rated(self, participant: str, chunk: int, value: int) -> bool:
+    def rated(self, message: Feedback, participant: str, reply: Reply) -> bool:
         """Journal a like or dislike; False for a chunk that nobody was shown, or too long ago."""
-        seen = self._seen.get(chunk)
-        if seen is not None:
-            self.record(events.FeedbackGiven(participant, chunk, value, seen.epoch, seen.frame))
-        return seen is not None
+        seen = self._seen.get(message.chunk)
+        if seen is None:
+            detail = f"chunk {message.chunk} was not shown, or too long ago to be rated"
+            reply(Problem(code="not_shown", detail=detail, id=message.id))
+            return False
+        self.record(events.FeedbackGiven(participant, message.chunk, message.value, seen.epoch, seen.frame))
+        reply(Accepted(id=message.id))
+        return True
 
     def _cause(self, event: events.JournalEvent) -> int:
         match event:

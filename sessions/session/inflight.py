@@ -23,7 +23,7 @@ class InflightChunk:
 
     inbox: Inbox | None
     sample: Sample
-    recache: bool
+    conditions: Conditions
     acks: list[PendingAck] = field(default_factory=list)
 
 
@@ -51,21 +51,22 @@ class InflightInputs:
             input_seq=sample.seq,
             recache=prompts.take_rebuild(),
         )
-        self._chunks[epoch, chunk] = InflightChunk(inbox, sample, conditions.recache, self._waiting)
+        self._chunks[epoch, chunk] = InflightChunk(inbox, sample, conditions, self._waiting)
         self._waiting = []
         if len(self._chunks) > CHUNKS_MAX:
             _, oldest = self._chunks.popitem(last=False)
             self._waiting = oldest.acks + self._waiting
         return conditions
 
-    def done(self, epoch: int, chunk: int) -> None:
-        """The chunk is committed: its messages are applied."""
+    def done(self, epoch: int, chunk: int) -> Conditions | None:
+        """The chunk is committed: its messages are applied. What it was made under."""
         inflight = self._chunks.get((epoch, chunk))
         if inflight is None:
-            return
+            return None
         acks, inflight.acks = inflight.acks, []
         for ack in acks:
             ack.reply(Applied(id=ack.id, chunk=chunk))
+        return inflight.conditions
 
     def cancelled(self, epoch: int, chunk: int, same_world: bool) -> bool:
         """The chunk is void: the next one shows its messages and, in the `same_world`, gets its taps and motion.
@@ -78,7 +79,7 @@ class InflightInputs:
         self._waiting = inflight.acks + self._waiting
         if same_world and inflight.inbox is not None:
             inflight.inbox.give_back(inflight.sample)
-        return same_world and inflight.recache
+        return same_world and inflight.conditions.recache
 
     def hold_us(self, epoch: int, chunk: int, begun: float) -> int:
         """From the receipt of the chunk's last input to its begin; 0 when it holds no input."""

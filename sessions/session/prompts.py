@@ -58,6 +58,8 @@ class PromptMemory:
         self._waiting: dict[int, PromptVersion] = {}
         self._acks: dict[int, PendingAck] = {}
         self._versions: deque[PromptVersion] = deque(maxlen=VERSIONS_MAX)
+        self._known: deque[PromptVersion] = deque(maxlen=VERSIONS_MAX)
+        """Also those of futures that do not play."""
         self._last = 0
         self._start: Mapping[str, float] = {}
         self._played = 0
@@ -102,6 +104,17 @@ class PromptMemory:
             self._acks[version.number] = ack
         return version
 
+    def turn_to(self, number: int | None) -> PromptVersion | None:
+        """Be under that version, whole; None when the world is under it already, or it is not known any more."""
+        version = next((each for each in self._known if each.number == number), None)
+        if version is None or number == self.number:
+            return None
+        earlier = [each for each in self._known if each.number < version.number]
+        self._versions.clear()
+        self._versions.extend([*earlier, version])
+        self._start, self._played = {}, version.frames
+        return version
+
     def take_ack(self, number: int) -> PendingAck | None:
         """Who is told of this version; asked once."""
         return self._acks.pop(number, None)
@@ -116,6 +129,7 @@ class PromptMemory:
         self._rebuild = self._rebuild or version.transition is Transition.RECACHE
         version = msgspec.structs.replace(version, key=key, meaning=meaning)
         self._versions.append(version)
+        self._known.append(version)
         return version
 
     def failed(self, number: int) -> PromptVersion | None:
@@ -129,6 +143,7 @@ class PromptMemory:
     def restore(self, record: PromptsRecord) -> None:
         """Be what was recorded; for a memory that was never asked."""
         self._versions.extend(record.versions)
+        self._known.extend(record.versions)
         self._last, self._start, self._played = self.number, dict(record.start), record.played
 
     def settle(self) -> None:

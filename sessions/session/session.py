@@ -22,10 +22,13 @@ from ..rate import Rate
 from ..states import Cause, may, move
 from .ack import PendingAck, Reply
 from .chronicle import Chronicle
+from .futures import Futures
 from .inbox import Inbox, keymap, partly
 from .inflight import InflightInputs
+from .prompting import Prompting
 from .prompts import PromptMemory
 from .spec import SessionRecord, SessionSpec
+from .turns import Turns
 
 PROMPT_REFUSALS = frozenset({"not_understood", "bad_prompt", "busy"})
 """Why the engine takes a prompt back without having failed."""
@@ -42,6 +45,7 @@ class Session:
         clock: Clock,
         counters: RoomsCounters,
         audience: Audience,
+        engine: api.SuspendableEngine | None = None,
     ) -> None:
         self.spec = spec
         self.state = messages.WorldState.OPENING
@@ -52,13 +56,22 @@ class Session:
         self.record = self._chronicle.record
         """Journal an event; also for what happens around the session: who came, went or took the wheel."""
         self._door, self._clock = door, clock
+        self._futures = Futures(spec.name, door, clock, engine)
         self._counters, self._audience = counters, audience
         self._inflight = InflightInputs()
         self._inbox: Inbox | None = None
         self._paused, self._weights = False, ""
+        self._prompting = Prompting(self.prompts, door, self.record, self._inflight, audience, lambda: self.world)
+        told = self._chronicle, self.prompts, self._inflight, audience
+        self._turns = Turns(spec.seed, self._futures, door, *told, self._turned, self.take)
         self._first_chunk: int | None = None
         """The chunk that is due while the world waits for its first prompt."""
         self._fault_rate = Rate(per_s=2.0, burst=4)
+
+    @property
+    def world(self) -> str:
+        """The name of the world that plays, as the engine knows it."""
+        return self._futures.world
 
     # ---- life -----------------------------------------------------------------------------------------------------
 
@@ -76,7 +89,7 @@ class Session:
         self._move(Cause.OPENED)
         text = self.spec.prompt if self.spec.prompt is not None else next(iter(card.suggestions), None)
         if text is not None:
-            self._ask_prompt(text, messages.Transition.CUT, frames=0)
+            self._prompting.ask(text, messages.Transition.CUT, frames=0)
         self._begin_when_prompted(self._first_chunk)
         return None
 
@@ -85,19 +98,23 @@ class Session:
         self.card, self._weights = card, record.weights
         self.epoch, self.next_chunk, self._paused = record.epoch, record.chunk, record.paused
         self.prompts.restore(record.prompts)
+        self._futures.resumed(record.world or record.name, record.branch, record.epoch, record.chunk)
         self._chronicle.go_on(record.journaled)
+        self._chronicle.branch = record.branch
         self._move(Cause.RESTORED)
 
     def suspended(self) -> SessionRecord:
         """What `restore` needs besides the world."""
         name, seed, number = self.spec.name, self.spec.seed, self._chronicle.number
         at = (self.epoch, self.next_chunk, self._paused, number)
-        return SessionRecord(name, self._opened().name, self._weights, seed, *at, self.prompts.record())
+        world = self.world, self._futures.now.branch
+        return SessionRecord(name, self._opened().name, self._weights, seed, *at, self.prompts.record(), *world)
 
     def let_go(self) -> None:
         """It was suspended: the engine frees its slot, the journal stays open for whoever restores it."""
         self.state = messages.WorldState.CLOSED
-        self._door.post(api.Close(session=self.spec.name))
+        self._futures.forget_other()
+        self._door.post(api.Close(session=self.world))
         self._chronicle.end()
 
     def close(self, reason: str) -> None:
@@ -105,7 +122,8 @@ class Session:
         if not may(self.state, Cause.CLOSE):
             return
         self._move(Cause.CLOSE)
-        self._door.post(api.Close(session=self.spec.name))
+        self._futures.forget_other()
+        self._door.post(api.Close(session=self.world))
         self._counters.sessions_closed += 1
         self.record(events.SessionClosed(reason=reason))
         self._chronicle.end()
@@ -119,7 +137,7 @@ class Session:
         running = self.state is messages.WorldState.RUNNING
         self._move(Cause.ABANDONED)
         if running:
-            self._door.post(api.Pause(session=self.spec.name))
+            self._door.post(api.Pause(session=self.world))
 
     def end_hold(self) -> None:
         """Somebody is connected again: the world goes on as it was left."""
@@ -127,7 +145,7 @@ class Session:
             return
         self._move(Cause.RETURNED_TO_PAUSE if self._paused else Cause.RETURNED)
         if not self._paused:
-            self._door.post(api.Resume(session=self.spec.name))
+            self._door.post(api.Resume(session=self.world))
 
     # ---- steering -------------------------------------------------------------------------------------------------
 
@@ -143,14 +161,7 @@ class Session:
         self._inbox = inbox
 
     def prompt(self, message: messages.Prompt, participant: str, reply: Reply) -> None:
-        problem = self.prompts.refuses(message, self._opened())
-        if problem is not None:
-            reply(problem)
-            return
-        self._counters.prompts += 1
-        reply(messages.Accepted(id=message.id))
-        frames = round(message.seconds * self._opened().fps)
-        self._ask_prompt(message.text, message.transition, frames, participant, PendingAck(message.id, reply))
+        self._counters.prompts += self._prompting.asked(message, self._opened(), participant, reply)
 
     def pause(self, message: messages.PauseWorld, reply: Reply) -> None:
         if not may(self.state, Cause.PAUSE):
@@ -158,7 +169,7 @@ class Session:
             return
         self._move(Cause.PAUSE)
         self._paused = True
-        self._door.post(api.Pause(session=self.spec.name))
+        self._door.post(api.Pause(session=self.world))
         reply(messages.Accepted(id=message.id))
         reply(messages.Applied(id=message.id, chunk=self.next_chunk))
 
@@ -170,7 +181,7 @@ class Session:
         self._paused = False
         if self._inbox is not None:
             self._inbox.flush()  # taps at a still picture steer nothing
-        self._door.post(api.Resume(session=self.spec.name))
+        self._door.post(api.Resume(session=self.world))
         reply(messages.Accepted(id=message.id))
         self._inflight.expect(PendingAck(message.id, reply))
 
@@ -189,28 +200,41 @@ class Session:
         self.prompts.settle()
         if self._inbox is not None:
             self._inbox.flush()
-        self._door.post(api.Supersede(self.spec.name, self.epoch, True, seed, first_frames))
+        self._door.post(api.Supersede(self.world, self.epoch, True, seed, first_frames))
         self.record(events.EpochStarted(self.epoch, seed, participant, first_frames))
         self._counters.resets += 1
         self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
         return self.epoch
 
+    def rewind(self, message: messages.Rewind, participant: str, reply: Reply) -> None:
+        """Another future of a moment ago."""
+        card = self._opened() if self.state is messages.WorldState.RUNNING else None
+        self._turns.rewind(message.seconds, card, self.epoch, participant, PendingAck(message.id, reply))
+
+    def choose(self, message: messages.Choose, participant: str, reply: Reply) -> None:
+        """Keep one of two futures."""
+        ack = PendingAck(message.id, reply)
+        self._turns.choose(message.keep, self.epoch, participant, ack, self._weights)
+
+    def _turned(self, epoch: int) -> None:
+        """The world that plays is another one, in a new epoch."""
+        self._cancelled(self.epoch, self.next_chunk - 1)
+        self.epoch = epoch
+        if self._inbox is not None:
+            self._inbox.flush()
+        self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
+
     def feedback(self, message: messages.Feedback, participant: str, reply: Reply) -> None:
         """Only of a chunk that was shown."""
-        if not self._chronicle.rated(participant, message.chunk, message.value):
-            detail = f"chunk {message.chunk} was not shown, or too long ago to be rated"
-            reply(messages.Problem(code="not_shown", detail=detail, id=message.id))
-            return
-        self._counters.feedback += 1
-        reply(messages.Accepted(id=message.id))
+        self._counters.feedback += self._chronicle.rated(message, participant, reply)
 
     def request_key(self, joined: bool) -> None:
-        self._door.post(api.RequestKey(session=self.spec.name, joined=joined))
+        self._door.post(api.RequestKey(session=self.world, joined=joined))
 
     # ---- the engine's events --------------------------------------------------------------------------------------
 
     def take(self, event: api.Event) -> None:
-        if self.state is messages.WorldState.CLOSED:
+        if self.state is messages.WorldState.CLOSED or event.session != self.world:
             return
         match event:
             case api.ChunkDue():
@@ -224,7 +248,8 @@ class Session:
                 self.record(events.ChunkDropped(chunk=event.chunk, epoch=event.epoch))
                 self._cancelled(event.epoch, event.chunk)
             case api.PromptEncoded():
-                self._encoded(event)
+                self._prompting.encoded(event)
+                self._begin_when_prompted(self._first_chunk)
             case api.Fault():
                 self._fault(event)
             case _:
@@ -248,7 +273,7 @@ class Session:
         self._counters.chunks_begun += 1
         self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
         # Last, because the engine may answer within the call.
-        self._door.post(api.Begin(session=self.spec.name, chunk=chunk, conditions=conditions))
+        self._door.post(api.Begin(session=self.world, chunk=chunk, conditions=conditions))
 
     def _cancelled(self, epoch: int, chunk: int) -> None:
         if self._inflight.cancelled(epoch, chunk, same_world=epoch == self.epoch):
@@ -265,18 +290,10 @@ class Session:
     def _done(self, event: api.ChunkDone) -> None:
         self._counters.chunks_done += 1
         self._counters.chunks_late += event.late
-        self._inflight.done(event.epoch, event.chunk)
+        conditions = self._inflight.done(event.epoch, event.chunk)
+        if conditions is not None:
+            self._futures.committed(event, conditions)
         self.record(events.ChunkCommitted(event.chunk, event.epoch, event.digest, event.late_us, event.timings))
-
-    def _encoded(self, event: api.PromptEncoded) -> None:
-        version = self.prompts.encoded(event.version, event.key, event.meaning)
-        ack = self.prompts.take_ack(event.version)
-        self.record(events.PromptReady(number=event.version, key=event.key))
-        if ack is not None:
-            self._inflight.expect(ack)
-        if version is not None:
-            self._audience.tell(version.changed())
-        self._begin_when_prompted(self._first_chunk)
 
     def _fault(self, event: api.Fault) -> None:
         self._counters.faults += event.code not in PROMPT_REFUSALS
@@ -295,24 +312,8 @@ class Session:
 
     # ---- inside ---------------------------------------------------------------------------------------------------
 
-    def _ask_prompt(
-        self,
-        text: str,
-        transition: messages.Transition,
-        frames: int,
-        participant: str = "",
-        ack: PendingAck | None = None,
-    ) -> None:
-        """Ask the engine for the embedding of a new version, which it may give within the call."""
-        version = self.prompts.ask(text, transition, frames, ack)
-        self.record(events.PromptAsked(participant, version.number, text, transition, version.frames))
-        self._door.post(api.EncodePrompt(session=self.spec.name, version=version.number, text=text))
-
     def _move(self, cause: Cause) -> None:
-        def record(before: messages.WorldState, after: messages.WorldState, cause: Cause) -> None:
-            self.record(events.StateMoved(before=before, after=after, cause=cause))
-
-        self.state = move(self.state, cause, record)
+        self.state = move(self.state, cause, lambda *moved: self.record(events.StateMoved(*moved)))
         self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
 
     def _opened(self) -> api.CardInfo:

@@ -22,6 +22,8 @@ class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paused: bool
     journaled: int
     prompts: PromptsRecord
+    world: str = ""
+    branch: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import av
 import numpy as np
 import pytest
 import torch
-from worldroom.clients.python.recorder import Recorder
 from worldroom.engine.output.encode import EncodedFrame, H264Encoder, KeyGate
+from worldroom.film import Film
 from worldroom.kernels.frames_to_yuv import frames_to_yuv
 from worldroom.models.contract.card import FrameSpec, Pixels
 
@@ -142,7 +142,7 @@ def test_a_stream_says_bt709_limited_and_its_colours_come_back(pixels: Pixels, c
 def test_a_recording_says_and_keeps_its_colours(tmp_path: Path) -> None:
     frame = replace(FRAME, pixels=Pixels.I420)
     skin = planes(np.full((48, 64, 3), COLOURS["skin"], np.uint8), FRAME)
-    recorder, encoder = Recorder(tmp_path / "skin.mp4", frame.fps), H264Encoder(frame, 2000, 6000)
+    recorder, encoder = Film(tmp_path / "skin.mp4", frame.fps), H264Encoder(frame, 2000, 6000)
     for number in range(5):
         encoded = encoder.encode(skin, number * 3750, False)
         recorder.frame(number * 3750, encoded.data, encoded.key)
