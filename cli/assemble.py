@@ -63,7 +63,7 @@ class ServeSpec:
     journal: JournalPlace
     retention: ArchiveSpec
     workers: int
-    slots: int
+    engine: EngineSpec
     steps: int | None
     precision: str | None
     inexact: bool
@@ -103,11 +103,10 @@ async def _serve(
 ) -> None:
     """The data folder is this process's alone."""
     asleep = _empty(spec.journal.data / "asleep")
-    engine_spec = EngineSpec(slots=spec.slots)
     prices = cache_dir() / "prices"
     checkpoint = checkpoint_of(spec.card, spec.checkpoint)
     serving = WorkerSpec(
-        (spec.card,), choice, engine_spec, asleep, checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
+        (spec.card,), choice, spec.engine, asleep, checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
     )
     clock = SystemClock()
     engine = WorkerPool(tuple(WorkerClient(serving, clock) for _ in range(spec.workers)))

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ..engine.spec import EngineSpec
 from .access import AccessOptions
+from .engine_options import EngineOptions
 from .errors import fail
 from .journal_options import JournalOptions, KeepOptions, RecordWhat
 from .logs import LogFormat
@@ -16,7 +18,7 @@ from .option_groups import takes
 from .options import OptionFlag, options_of
 
 
-@takes(JournalOptions, KeepOptions, AccessOptions, NetworkOptions)
+@takes(EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions)
 def serve(
     card: Annotated[str, typer.Option(help="The world to serve; `worldroom cards list` shows them.")] = "drive",
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
@@ -41,6 +43,7 @@ def serve(
     log_format: Annotated[LogFormat, typer.Option(help="json: a line a record, for machines.")] = LogFormat.TEXT,
     option: OptionFlag = None,
     *,
+    engine: EngineOptions,
     journal_options: JournalOptions,
     keep: KeepOptions,
     access: AccessOptions,
@@ -57,7 +60,7 @@ def serve(
         retention=keep.retention(),
         record_all=keep.record is RecordWhat.ALL,
         workers=workers,
-        slots=slots,
+        engine=_engine_spec(engine, slots),
         steps=steps,
         precision=precision,
         inexact=inexact,
@@ -83,6 +86,13 @@ def serve(
         pass
     finally:
         listener.close()
+
+
+def _engine_spec(options: EngineOptions, slots: int) -> EngineSpec:
+    try:
+        return options.spec(slots)
+    except ValueError as error:
+        raise fail(str(error)) from None
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -39,6 +39,9 @@ from .session.stats import info
 from .spec import EngineSpec
 from .warmup import warm_up
 
+FEATURES_MAX = 256
+"""Prompt embeddings that are kept, whatever their size."""
+
 
 class Engine:
     """Implements `api.EngineClient`. Make it and call everything on one event loop."""
@@ -72,7 +75,7 @@ class Engine:
             spec,
             self._costs,
             self._dispatcher,
-            FeatureCache(spec.features_max, spec.feature_bytes_max),
+            FeatureCache(FEATURES_MAX, spec.feature_bytes_max),
             encoder,
             self._encoders,
             CancelScope(),

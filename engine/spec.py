@@ -20,12 +20,12 @@ class Policy(StrEnum):
 class EngineSpec:
     """`slots`: sessions per card. `share_cap`: part of the device that guaranteed classes may fill.
 
-    `max_rows`: rows of one batch. `ageing`: seconds after which background work competes with everyone. `margin_*`:
-    bounds of the safety before a deadline, in seconds. `kbps`: video rate to start with; `kbps_max` is the ceiling of
-    `SetBitrate`. `sleep_after`: seconds after which a paused session gives its slot back; `retire_after` as many more
-    it goes from memory to disk, if there is one. `checkpoint_*`: a world is written down after so many seconds or
-    chunks, unless its session has more than `snapshot_bytes_max`: then it is neither written down nor does it sleep.
-    `seed` draws between equals. `policy` is STEP; REQUEST is there to compare with.
+    `memory_bytes`: for the caches of all sessions. `max_rows`: rows of one batch. `ageing`: seconds after which
+    background work competes with everyone. `kbps`: video rate to start with; `kbps_max` is the ceiling of `SetBitrate`.
+    `feature_bytes_max`: of prompt embeddings. `suspend_after`: seconds after which a paused session gives its slot
+    back. `checkpoint_*`: a world is written down after so many seconds or chunks, unless its session has more than
+    `snapshot_bytes_max`: then it is neither written down nor suspended. `seed` draws between equals.
+    `policy` is STEP; REQUEST is there to compare with.
     """
 
     slots: int = 4
@@ -33,16 +33,11 @@ class EngineSpec:
     share_cap: float = 0.9
     max_rows: int = 4
     ageing: float = 2.0
-    margin_low: float = 0.0003
-    margin_high: float = 0.002
-    retry_after: float = 3.0
     kbps: int = 2500
     kbps_max: int = 6000
     encoder_threads: int = 2
-    features_max: int = 256
     feature_bytes_max: int = 64 << 20
-    sleep_after: float = 20.0
-    retire_after: float = 120.0
+    suspend_after: float = 20.0
     checkpoint_seconds: float = 0.5
     checkpoint_chunks: int = 24
     snapshot_bytes_max: int = 1 << 30

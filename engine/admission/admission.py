@@ -25,6 +25,8 @@ from .wait_queue import WaitQueue
 HOLD = 5.0
 """Seconds after which a client that waits in line is answered, so that it sees that it still waits."""
 AGAIN = 0.2
+RETRY_AFTER = 3.0
+"""Seconds after which a client without a place in line should come again."""
 LOOK = 0.25
 
 
@@ -80,7 +82,7 @@ class Admission:
 
     def refused(self, command: api.Open, no: Refusal) -> api.Refused:
         """The answer to who is not let in, with a time to come again."""
-        now, again = self._clock.now(), self._spec.retry_after
+        now, again = self._clock.now(), RETRY_AFTER
         place = self._line.place(command.line, now) if no.figures is not None else 0
         if place:
             again = AGAIN

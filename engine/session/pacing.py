@@ -19,6 +19,9 @@ from .chunk import EngineChunk
 from .resume_state import ResumeState
 from .world import SessionWorld
 
+MARGIN_LOW, MARGIN_HIGH = 0.0003, 0.002
+"""Seconds: bounds of the safety before a deadline."""
+
 
 class Pacer:
     """`failed` hears why nothing can be shown any more."""
@@ -40,7 +43,7 @@ class Pacer:
         self.last: api.ChunkDone | None = None
         """The last finished chunk."""
         self._ahead = opening.latency_class is not api.LatencyClass.INTERACTIVE
-        self._margin = Margin(spec.margin_low, spec.margin_high)
+        self._margin = Margin(MARGIN_LOW, MARGIN_HIGH)
         self._playout = Playout(frame.fps, frame.per_chunk, services.clock.now())
         self._publisher = FramePublisher(
             self._session,

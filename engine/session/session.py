@@ -228,7 +228,7 @@ class EngineSession:
         """Paused: until somebody resumes it, for a while in its slot, then without."""
         clock, mailbox = self._services.clock, self._mailbox
         self._move(SessionState.PAUSED)
-        until = clock.now() + self._services.spec.sleep_after
+        until = clock.now() + self._services.spec.suspend_after
         while mailbox.paused and await mailbox.wait(until - clock.now()):
             pass
         if mailbox.paused:

@@ -23,6 +23,8 @@ from .world import SessionWorld
 log = logging.getLogger(__name__)
 
 LOOK = 0.1
+RETIRE_AFTER = 120.0
+"""Seconds after which the snapshot of a suspended session goes from memory to disk, if there is one."""
 
 
 class Suspension:
@@ -76,7 +78,7 @@ class Suspension:
             ResumeState(self._opening, progress=api.Progress(chunk=taken.number)), None if store is not None else data
         )
         self._world.leave_slot()
-        self._retiring = loop.call_later(services.spec.retire_after, self._retire)
+        self._retiring = loop.call_later(RETIRE_AFTER, self._retire)
         return True
 
     def stop_retiring(self) -> None:

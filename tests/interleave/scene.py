@@ -242,7 +242,7 @@ async def together(
     """Everybody until they have their chunks; the engine is empty and whole afterwards."""
     dice = random.Random(f"{seed} {sessions}")
     spec = EngineSpec(
-        slots=sessions, max_rows=dice.choice((1, 2, 4)), share_cap=1.0, ageing=0.2, sleep_after=0.05, seed=seed
+        slots=sessions, max_rows=dice.choice((1, 2, 4)), share_cap=1.0, ageing=0.2, suspend_after=0.05, seed=seed
     )
     engine, device = await started(steady(QUICK), (card,), spec, Fingerprints)
     people = [

@@ -43,7 +43,7 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path,
     )
     assert done.exit_code == 0, done.output
     (spec,) = asked
-    assert (spec.port, spec.slots, spec.lease_seconds) == (3333, 9, 7.0)
+    assert (spec.port, spec.engine.slots, spec.lease_seconds) == (3333, 9, 7.0)
     assert spec.access.hosts == ("a.example", "b.example")
 
 

@@ -1,0 +1,68 @@
+"""Options that say what the engine may take of the device and of this machine."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from ..engine.spec import EngineSpec
+
+MB = 1 << 20
+DEFAULT = EngineSpec()
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What a person who serves may set; the rest of an engine's figures are constants beside what they steer."""
+
+    memory: Annotated[
+        int, typer.Option(min=1, metavar="MB", help="Device memory for the caches of sessions, in megabytes.")
+    ] = DEFAULT.memory_bytes // MB
+    share: Annotated[
+        float, typer.Option(min=0.05, max=1.0, help="Part of the device that may be promised to sessions.")
+    ] = DEFAULT.share_cap
+    max_rows: Annotated[int, typer.Option(min=1, max=64, help="Sessions whose steps may run as one batch.")] = (
+        DEFAULT.max_rows
+    )
+    background_after: Annotated[
+        float, typer.Option(min=0.0, help="Seconds after which background work competes with everyone.")
+    ] = DEFAULT.ageing
+    kbps: Annotated[int, typer.Option(min=100, help="Video rate a session starts with.")] = DEFAULT.kbps
+    kbps_max: Annotated[int, typer.Option(min=100, help="Video rate that no viewer exceeds.")] = DEFAULT.kbps_max
+    encoder_threads: Annotated[int, typer.Option(min=1, max=64, help="Threads that make packets of frames.")] = (
+        DEFAULT.encoder_threads
+    )
+    suspend_after: Annotated[
+        float, typer.Option(min=0.0, help="Seconds after which a paused world gives its place on the device back.")
+    ] = DEFAULT.suspend_after
+    checkpoint_every: Annotated[
+        float, typer.Option(min=0.05, help="Seconds between two checkpoints of a world, against its worker's death.")
+    ] = DEFAULT.checkpoint_seconds
+    checkpoint_chunks: Annotated[
+        int, typer.Option(min=1, help="Chunks after which a checkpoint is due in any case.")
+    ] = DEFAULT.checkpoint_chunks
+    checkpoint_max: Annotated[
+        int,
+        typer.Option(min=0, metavar="MB", help="Megabytes beyond which a world is neither checkpointed nor suspended."),
+    ] = DEFAULT.snapshot_bytes_max // MB
+    prompts_memory: Annotated[
+        int, typer.Option(min=1, metavar="MB", help="Megabytes of prompt embeddings that are kept.")
+    ] = DEFAULT.feature_bytes_max // MB
+
+    def spec(self, slots: int) -> EngineSpec:
+        """Raises ValueError where two options contradict each other."""
+        return EngineSpec(
+            slots=slots,
+            memory_bytes=self.memory * MB,
+            share_cap=self.share,
+            max_rows=self.max_rows,
+            ageing=self.background_after,
+            kbps=self.kbps,
+            kbps_max=self.kbps_max,
+            encoder_threads=self.encoder_threads,
+            feature_bytes_max=self.prompts_memory * MB,
+            suspend_after=self.suspend_after,
+            checkpoint_seconds=self.checkpoint_every,
+            checkpoint_chunks=self.checkpoint_chunks,
+            snapshot_bytes_max=self.checkpoint_max * MB,
+        )
