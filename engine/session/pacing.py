@@ -36,7 +36,7 @@ class Pacer:
         failed: Callable[[BaseException], None],
         counters: Counters,
     ) -> None:
-        frame, spec = served.loaded.card.frame, services.spec
+        frame = served.loaded.card.frame
         self._session, self._steps, self._emit = opening.session, steps, emit
         self._served, self._services, self._counters = served, services, counters
         self._kbps = 0
