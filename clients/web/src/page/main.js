@@ -37,13 +37,13 @@ const LINK_NAMES = {
 /** Without a frame for so long the page does not say Live. */
 const STALE_MS = 2500;
 
-const { base, name, query } = whereIs(location.href);
+const { base, name, query, access } = whereIs(location.href);
 const tab = memory(() => sessionStorage);
 const browser = memory(() => localStorage);
 const video = element('picture', HTMLVideoElement);
 const frame = element('frame', HTMLElement);
 const room = new Room({
-  base, name, seat: new Seat(name, tab), person: query.get('name') ?? browser.get(NAME_KEY), role: query.has('watch') ? 'spectator' : null,
+  base, name, seat: new Seat(name, tab, access), person: query.get('name') ?? browser.get(NAME_KEY), role: query.has('watch') ? 'spectator' : null,
 });
 const { world, latency, hold } = room;
 

@@ -119,7 +119,7 @@ export class Connection {
 
   #wish() {
     const { base, name: room, person, seat } = this;
-    return { base, room, person, token: seat.token, role: this.role ?? seat.role };
+    return { base, room, person, token: seat.token, access: seat.access ?? seat.token, role: this.role ?? seat.role };
   }
 
   /**

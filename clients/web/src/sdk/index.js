@@ -8,27 +8,29 @@ export { Room, SteerError, Seat, memory };
 export { support } from './peer.js';
 
 /**
- * A room's name and the address that its server's paths begin from.
+ * A room's name, the address that its server's paths begin from, and the token that opens it (`#token=...`, which
+ * browsers send to nobody).
  * @param {string | URL} address e.g. `https://host/r/blue-otter-12`, also under a path
  */
 export function whereIs(address) {
   const url = new URL(address);
   const found = url.pathname.match(/^(.*\/)r\/([\w-]+)\/?$/);
-  return { base: `${url.origin}${found?.[1] ?? '/'}`, name: found?.[2] ?? 'lobby', query: url.searchParams };
+  const access = new URLSearchParams(url.hash.slice(1)).get('token');
+  return { base: `${url.origin}${found?.[1] ?? '/'}`, name: found?.[2] ?? 'lobby', query: url.searchParams, access };
 }
 
 /**
  * @param {string | URL} address
  * @param {{
- *   person?: string | null, role?: import('./messages.js').Role | null, storage?: () => Storage,
- * }} [options] `storage`: where the seat is remembered across reloads
+ *   person?: string | null, role?: import('./messages.js').Role | null, storage?: () => Storage, token?: string | null,
+ * }} [options] `token`: opens the room, where it is not in the address. `storage`: where the seat is remembered across reloads
  */
-export function connect(address, { person = null, role = null, storage } = {}) {
-  const { base, name } = whereIs(address);
+export function connect(address, { person = null, role = null, storage, token = null } = {}) {
+  const { base, name, access } = whereIs(address);
   const none = () => {
     throw new Error('nothing is remembered');
   };
-  const seat = new Seat(name, memory(storage ?? none));
+  const seat = new Seat(name, memory(storage ?? none), token ?? access);
   const room = new Room({ base, name, seat, person, role });
   room.start();
   return room;

@@ -12,7 +12,8 @@ import { read } from './messages.js';
  * `base`: the address that the server's paths begin from, with a slash at its end.
  * @typedef {{
  *   base: string, room: string, token: string | null, person: string | null, role: import('./messages.js').Role | null,
- * }} Wish
+ *   access: string | null,
+ * }} Wish `access`: the token that opens the room, where the server asks for one
  */
 /** @typedef {'control' | 'input' | 'receipts'} ChannelName */
 
@@ -147,6 +148,7 @@ export async function openPeer(wish, on) {
     preferH264(transceiver);
     if ('jitterBufferTarget' in transceiver.receiver) transceiver.receiver.jitterBufferTarget = 0;
     peer.pc.ontrack = (event) => on.track(event.track);
+    peer.pc.setConfiguration({ iceServers: await iceServers(wish) });
     await peer.pc.setLocalDescription();
     const answer = await offer(wish, /** @type {RTCSessionDescription} */ (peer.pc.localDescription).sdp);
     peer.token = answer.token;
@@ -159,6 +161,24 @@ export async function openPeer(wish, on) {
   }
 }
 
+/** @param {Wish} wish @returns {Record<string, string>} */
+function credentials({ access }) {
+  return access ? { Authorization: `Bearer ${access}` } : {};
+}
+
+/**
+ * STUN and TURN servers that the server tells of; none where it tells of none.
+ * @param {Wish} wish
+ * @returns {Promise<RTCIceServer[]>}
+ */
+async function iceServers(wish) {
+  const path = `${wish.base}v1/rooms/${encodeURIComponent(wish.room)}/ice`;
+  const signal = AbortSignal.timeout(OPEN_TIMEOUT_MS);
+  const response = await fetch(path, { headers: credentials(wish), signal });
+  const said = response.ok ? await response.json().catch(() => null) : null;
+  return Array.isArray(said?.ice_servers) ? said.ice_servers : [];
+}
+
 /**
  * @param {Wish} wish
  * @param {string} sdp
@@ -169,7 +189,7 @@ async function offer(wish, sdp) {
   const body = { sdp, ...(token && { token }), ...(role && { role }), ...(person && { name: person }) };
   const response = await fetch(`${base}v1/rooms/${encodeURIComponent(room)}/offer`, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
+    headers: { 'Content-Type': 'application/json', ...credentials(wish) },
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(OPEN_TIMEOUT_MS),
   });

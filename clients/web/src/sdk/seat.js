@@ -9,8 +9,10 @@ export class Seat {
   /**
    * @param {string} room
    * @param {import('./storage.js').Memory} memory
+   * @param {string | null} [access] the token that opens the room, where its server asks for one
    */
-  constructor(room, memory) {
+  constructor(room, memory, access = null) {
+    this.access = access;
     this.key = `worldroom:${room}`;
     this.memory = memory;
     this.token = memory.get(this.key);
