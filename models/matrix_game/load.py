@@ -31,7 +31,9 @@ def load(spec: MatrixGameSpec, card: ModelCard, choice: RuntimeChoice, checkpoin
     else:
         networks, weights = published(spec, choice, checkpoint)
     frame = frames_on(card.frame, networks.transformer.patch_embedding.weight.device)
-    runtime = MatrixGameRuntime(spec, networks, frame)
+    if choice.invariant:
+        networks.transformer.invariant()
+    runtime = MatrixGameRuntime(spec, networks, frame, choice.invariant)
     return LoadedCard(
         replace(card, frame=frame),
         choice,

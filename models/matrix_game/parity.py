@@ -47,14 +47,18 @@ def matrix_game_checks(spec: MatrixGameSpec) -> tuple[ParityCheck, ...]:
         for mode, made in _MODES.items()
     ]
     gate = interleave_check(matrix_game_card(spec), lambda: loaded(_SMALL), seeds=1, sessions=2, chunks=3)
-    return (passes, *rollouts, gate)
+    shared = interleave_check(matrix_game_card(spec), lambda: loaded(_SMALL, True), seeds=1, sessions=3, chunks=3)
+    return (passes, *rollouts, gate, replace(shared, subject=f"{shared.subject}, rows share a pass"))
 
 
-def loaded(spec: MatrixGameSpec) -> LoadedCard:
+def loaded(spec: MatrixGameSpec, invariant: bool = False) -> LoadedCard:
     """The card on the CPU with random weights."""
-    card = matrix_game_card(spec)
-    runtime = MatrixGameRuntime(spec, random_networks(spec), card.frame)
-    return LoadedCard(card, card.recipe.default, "random", {CHUNK_ROLLOUT: MatrixGameLoop(spec)}, runtime)
+    card, networks = matrix_game_card(spec), random_networks(spec)
+    if invariant:
+        networks.transformer.invariant()
+    runtime = MatrixGameRuntime(spec, networks, card.frame, invariant)
+    choice = replace(card.recipe.default, invariant=invariant)
+    return LoadedCard(card, choice, "random", {CHUNK_ROLLOUT: MatrixGameLoop(spec)}, runtime)
 
 
 def inputs(spec: MatrixGameSpec, chunks: int) -> list[ChunkInput]:
@@ -90,14 +94,15 @@ def _pass() -> Iterator[Pair]:
         mask = torch.zeros(4, 3, spec.rows, spec.columns)
         mask[:, 0] = 1.0 if chunk == 0 else 0.0
         stack = torch.cat((x[:, 3 * chunk : 3 * chunk + 3], mask, known))
-        given = (networks.transformer.image_kv(image), Actions(keys[rows], mouse[rows]), 3 * chunk)
+        given = (networks.transformer.image_kv([image]), Actions(keys[rows][None], mouse[rows][None]), [3 * chunk])
         view = CacheView(0, (1 - chunk % 2,) if chunk else (), chunk % 2)
-        flow = networks.transformer(stack, 0.7, *given, Window(slab, view, False), probe=probes.__setitem__)
+        seen = Window(slab, [view], False)
+        flow = networks.transformer(stack[None], [0.7], *given, seen, probe=probes.__setitem__)[0]
         whole = golden.whole(table, sizes, x[:, : 3 * chunk + 3], chunk, 0.7, condition, image, keys, mouse)
         for layer, (ours, reference) in enumerate(zip(probes.values(), whole[:-1], strict=True)):
             yield Pair(chunk, f"block {layer}", "features", ours.numpy(), reference.numpy())
         yield Pair(chunk, "head", "flow", flow.numpy(), whole[-1].numpy())
-        networks.transformer(stack, 0.0, *given, Window(slab, view, True))
+        networks.transformer(stack[None], [0.0], *given, Window(slab, [view], True))
 
 
 def _rollout(spec: MatrixGameSpec) -> Callable[[], Iterator[Pair]]:

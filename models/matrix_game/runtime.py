@@ -1,6 +1,6 @@
 """A Matrix-Game card's steps on one device. A denoise pass reads the slab, a commit pass writes the staged entry too.
 
-Rows run one after another, so a row's bits never depend on its neighbours.
+In the invariant form rows share a pass, and each keeps the bits it has alone; otherwise they run one after another.
 """
 
 import hashlib
@@ -51,8 +51,10 @@ class MatrixGameNetworks:
 class MatrixGameRuntime:
     """See the module docstring. `frame`: what its decode hands on."""
 
-    def __init__(self, spec: MatrixGameSpec, networks: MatrixGameNetworks, frame: FrameSpec) -> None:
-        self._spec, self.networks, self._frame = spec, networks, frame
+    def __init__(
+        self, spec: MatrixGameSpec, networks: MatrixGameNetworks, frame: FrameSpec, invariant: bool = False
+    ) -> None:
+        self._spec, self.networks, self._frame, self._shares = spec, networks, frame, invariant
         weight = networks.transformer.patch_embedding.weight
         self._dtype, self._device = weight.dtype, weight.device
         self.allocate(0)
@@ -64,7 +66,12 @@ class MatrixGameRuntime:
     def execute(
         self, kind: StepKind, rows: Sequence[MatrixGameRow], views: Sequence[CacheView | None]
     ) -> list[MatrixGameResult]:
-        return [self._one(kind, row, view) for row, view in paired(rows, views)]
+        pairs = paired(rows, views)
+        passes = [(row, needed(view)) for row, view in pairs if isinstance(row, PassRow)]
+        if not self._shares or len(passes) < len(pairs) or kind not in (StepKind.DENOISE, StepKind.COMMIT):
+            return [self._one(kind, row, view) for row, view in pairs]
+        together, seen = [row for row, _ in passes], [view for _, view in passes]
+        return [*(self._denoise(together, seen) if kind is StepKind.DENOISE else self._commit(together, seen))]
 
     def encode_prompt(self, text: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
         """Matrix-Game reads no text: a prompt chooses the colours of an opening that nobody gave."""
@@ -96,10 +103,9 @@ class MatrixGameRuntime:
             case EncodeRow() if kind is StepKind.ENCODE:
                 return Encoded(self._world(row))
             case PassRow() if kind is StepKind.DENOISE:
-                return Denoised(self._denoise(row, needed(view)))
-            case PassRow(x_CFHW=Tensor() as x) if kind is StepKind.COMMIT:
-                self._pass(row, x, Window(self._slab, needed(view), True))
-                return Committed()
+                return self._denoise([row], [needed(view)])[0]
+            case PassRow() if kind is StepKind.COMMIT:
+                return self._commit([row], [needed(view)])[0]
             case DecodeRow() if kind is StepKind.DECODE:
                 return self._decode(row)
             case EncodeRow() | PassRow() | DecodeRow():
@@ -123,26 +129,48 @@ class MatrixGameRuntime:
         condition = self.networks.vae.encode(video[None])[0]
         return World(condition, self.networks.image_encoder.tokens(picture))
 
-    def _denoise(self, row: PassRow, view: CacheView) -> Tensor:
-        x = self._noise(row.noise) if row.x_CFHW is None else row.x_CFHW
-        flow = self._pass(row, x, Window(self._slab, view, False))
-        seed, branch, chunk, step = row.noise
-        moved = SamplerMove(row.sigma, row.next_sigma, NoiseKey(seed, branch, chunk, step + 1))
-        return sampler_step(x[None], flow[None], [moved])[0]
+    def _denoise(self, rows: Sequence[PassRow], views: Sequence[CacheView]) -> list[Denoised]:
+        xs = [self._noise(row.noise) if row.x_CFHW is None else row.x_CFHW for row in rows]
+        flows = self._pass(rows, xs, Window(self._slab, views, False))
+        results = []
+        for row, x, flow in zip(rows, xs, flows, strict=True):
+            seed, branch, chunk, step = row.noise
+            move = SamplerMove(row.sigma, row.next_sigma, NoiseKey(seed, branch, chunk, step + 1))
+            results.append(Denoised(sampler_step(x[None], flow[None], [move])[0]))
+        return results
 
-    def _pass(self, row: PassRow, x_CFHW: Tensor, window: Window) -> Tensor:
-        s, transformer = self._spec, self.networks.transformer
+    def _commit(self, rows: Sequence[PassRow], views: Sequence[CacheView]) -> list[Committed]:
+        self._pass(rows, [needed(row.x_CFHW, "a clean chunk") for row in rows], Window(self._slab, views, True))
+        return [Committed() for _ in rows]
+
+    def _pass(self, rows: Sequence[PassRow], xs: Sequence[Tensor], window: Window) -> Tensor:
+        """Flow [B, C, F, H, W] of one pass of all rows."""
+        transformer, mouse = self.networks.transformer, self._spec.mouse
+        actions = Actions(
+            torch.stack([torch.from_numpy(row.keyboard_AK) for row in rows]).to(self._device, self._dtype),
+            torch.stack([torch.from_numpy(row.mouse_A2) for row in rows]).to(self._device, self._dtype)
+            if mouse
+            else None,
+        )
+        flow: Tensor = transformer(
+            torch.stack([self._stacked(row, x) for row, x in zip(rows, xs, strict=True)]),
+            [row.sigma for row in rows],
+            transformer.image_kv([row.world.image_IM for row in rows]),
+            actions,
+            [row.first_frame for row in rows],
+            window,
+        )
+        return flow
+
+    def _stacked(self, row: PassRow, x_CFHW: Tensor) -> Tensor:
+        """Latents, the mask of the opening picture, and what is known of it [36, F, H, W]."""
+        s = self._spec
         frames = torch.arange(row.first_frame, row.first_frame + s.chunk).clamp(max=s.condition_frames - 1)
         condition = row.world.condition_CKHW[:, frames.to(self._device)]
         mask = torch.zeros(4, *condition.shape[1:], device=self._device)
         if row.first_frame == 0:
             mask[:, 0] = 1
-        x = torch.cat((x_CFHW, mask, condition))
-        mouse = torch.from_numpy(row.mouse_A2).to(self._device, self._dtype) if s.mouse else None
-        actions = Actions(torch.from_numpy(row.keyboard_AK).to(self._device, self._dtype), mouse)
-        image = transformer.image_kv(row.world.image_IM)
-        flow: Tensor = transformer(x, row.sigma, image, actions, row.first_frame, window)
-        return flow
+        return torch.cat((x_CFHW, mask, condition))
 
     def _decode(self, row: DecodeRow) -> Decoded:
         pictures, features = self.networks.vae.decode(row.x_CFHW[None], row.features)

@@ -8,6 +8,8 @@ Of the one committed chunk only the last `spec.past` latent frames are seen. Not
 where they lie, and a commit pass writes the staged entry layer by layer.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -39,15 +41,16 @@ class Slab:
 
 
 class Window:
-    """One row's view of the slab in one pass; `writes`: fresh keys and values go into the staged entry."""
+    """What rows see of the slab in one pass; `writes`: fresh keys and values go into the staged entries."""
 
-    def __init__(self, slab: Slab, view: CacheView, writes: bool) -> None:
-        self._slab, last = slab, view.slot * RING
-        tokens = slab.past * slab.main.shape[5]
-        seen = [last + view.committed[-1], tokens, slab.past] if view.committed else []
-        table = torch.tensor([last + view.staged, *seen], dtype=torch.int32).to(slab.main.device)[:, None]
-        self._written = table[0] if writes else None
-        self._seen = table[1:, None] if seen else None  # entry, its tokens, its frames
+    def __init__(self, slab: Slab, views: Sequence[CacheView], writes: bool) -> None:
+        self._slab, tokens, device = slab, slab.past * slab.main.shape[5], slab.main.device
+        written = [view.slot * RING + view.staged for view in views]
+        self._written = torch.tensor(written, dtype=torch.int32).to(device) if writes else None
+        last = [[view.slot * RING + view.committed[-1] if view.committed else -1] for view in views]
+        lengths = [[[size if view.committed else 0] for view in views] for size in (tokens, slab.past)]
+        seen = any(view.committed for view in views)  # entries, their tokens, their frames
+        self._seen = torch.tensor([last, *lengths], dtype=torch.int32).to(device) if seen else None
 
     def main(self, layer: int) -> Reach:
         """Every token sees all tokens: slab [entries, 2, frames x S, N, D]."""

@@ -1,16 +1,17 @@
-"""The Matrix-Game 2.0 transformer over one chunk of one world; parameters are named as in the published checkpoint.
+"""The Matrix-Game 2.0 transformer over a chunk of each row; parameters are named as in the published checkpoint.
 
     block   self attention (chunk and past) | image attention | [keyboard and mouse] | feed forward
     action  mouse: each token over time, its features and 12 frames of motion          (first layers only)
             keyboard: each token over time asks one key per latent frame
 
-What is seen of the past, and where fresh keys and values go, the pass's window says. Legend: C channels, F latent
+What is seen of the past, and where fresh keys and values go, the pass's window says. In its `invariant` form a row has
+the bits it has alone, whoever shares the pass. Legend: B rows, C channels, F latent
 frames, S tokens of a frame, T = F S, M model width, N heads, D head width, P = D / 2, A frames of actions, I image
 tokens. Source: 2508.13009, section 3.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from ...kernels.chunk_attention import chunk_attention
 from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, norm_modulate
 from ...kernels.qk_norm_rope import Norms, qk_norm_rope
+from ..shared.invariant import make_invariant
 from ..shared.reach import Reach
 from ..shared.video.rope import rotation
 from .slab import Window
@@ -28,16 +30,16 @@ from .spec import MatrixGameSpec
 ROPE_BASE = 256.0  # of the actions' time axis
 ACTION_NORMS = Norms(each_head=True)
 Probe = Callable[[str, Tensor], None]
-Turn = tuple[Tensor, Tensor]  # cos and sin [1, T, P]
-KV = tuple[Tensor, Tensor]  # [1, I, N, D]
+Turn = tuple[Tensor, Tensor]  # cos and sin [B, T, P]
+KV = tuple[Tensor, Tensor]  # [B, I, N, D]
 
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """A = 12 + 4F - 3 frames of actions, the last of which is the chunk's last frame. `mouse_A2` None = no mouse."""
+    """A = 12 + 4F - 3 frames of actions, the last of which is the chunk's last frame. `mouse_BA2` None = no mouse."""
 
-    keyboard_AK: Tensor
-    mouse_A2: Tensor | None
+    keyboard_BAK: Tensor
+    mouse_BA2: Tensor | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
 
-    def forward(self, x_1TM: Tensor) -> Tensor:
-        return norm_modulate(x_1TM, self.weight[None, None], None, norm=Norm.RMS, learned=True)
+    def forward(self, x_BTM: Tensor) -> Tensor:
+        return norm_modulate(x_BTM, self.weight[None, None], None, norm=Norm.RMS, learned=True)
 
 
 class Attention(nn.Module):
@@ -71,21 +73,21 @@ class Attention(nn.Module):
         self.norm_q, self.norm_k = RMSNorm(spec.dim), RMSNorm(spec.dim)
         self._heads = (spec.heads, spec.dim // spec.heads)
 
-    def over_chunk(self, x_1TM: Tensor, turn: Turn, reach: Reach) -> Tensor:
+    def over_chunk(self, x_BTM: Tensor, turn: Turn, reach: Reach) -> Tensor:
         """Of the chunk over itself and its past."""
-        q, k, v = (project(x_1TM).unflatten(-1, self._heads) for project in (self.q, self.k, self.v))
+        q, k, v = (project(x_BTM).unflatten(-1, self._heads) for project in (self.q, self.k, self.v))
         norms = Norms(self.norm_q.weight.view(self._heads), self.norm_k.weight.view(self._heads))
         q, k = qk_norm_rope(q, k, v, turn, norms, reach.staged)
         y: Tensor = self.o(chunk_attention(q, reach.past, (k, v)).flatten(2))
         return y
 
-    def over_image(self, x_1TM: Tensor, image: KV) -> Tensor:
-        q = self.norm_q(self.q(x_1TM)).unflatten(-1, self._heads)
+    def over_image(self, x_BTM: Tensor, image: KV) -> Tensor:
+        q = self.norm_q(self.q(x_BTM)).unflatten(-1, self._heads)
         y: Tensor = self.o(chunk_attention(q, None, image).flatten(2))
         return y
 
-    def keys_and_values(self, x_1IM: Tensor) -> KV:
-        return self.norm_k(self.k(x_1IM)).unflatten(-1, self._heads), self.v(x_1IM).unflatten(-1, self._heads)
+    def keys_and_values(self, x_BIM: Tensor) -> KV:
+        return self.norm_k(self.k(x_BIM)).unflatten(-1, self._heads), self.v(x_BIM).unflatten(-1, self._heads)
 
 
 class ActionModule(nn.Module):
@@ -109,34 +111,35 @@ class ActionModule(nn.Module):
         self.keyboard_attn_kv = nn.Linear(h * 12, 2 * w, bias=False)
         self.proj_keyboard = nn.Linear(w, d, bias=False)
 
-    def forward(self, x_1TM: Tensor, around: Surroundings, layer: int) -> tuple[Tensor, Tensor]:
+    def forward(self, x_BTM: Tensor, around: Surroundings, layer: int) -> tuple[Tensor, Tensor]:
         """Features with the mouse in them, and what the keyboard adds."""
-        motion, keys = around.actions.mouse_A2, self.keyboard_embed(around.actions.keyboard_AK)
+        motion, keys = around.actions.mouse_BA2, self.keyboard_embed(around.actions.keyboard_BAK)
         if motion is not None:
-            x_1TM = x_1TM + self._mouse(x_1TM, self._windows(motion), around.mouse_turn, around.window.mouse(layer))
-        return x_1TM, self._keyboard(x_1TM, self._windows(keys), around.keyboard_turn, around.window.keyboard(layer))
+            x_BTM = x_BTM + self._mouse(x_BTM, self._windows(motion), around.mouse_turn, around.window.mouse(layer))
+        return x_BTM, self._keyboard(x_BTM, self._windows(keys), around.keyboard_turn, around.window.keyboard(layer))
 
-    def _mouse(self, x_1TM: Tensor, motion_FW: Tensor, turn: Turn, reach: Reach) -> Tensor:
+    def _mouse(self, x_BTM: Tensor, motion_BFW: Tensor, turn: Turn, reach: Reach) -> Tensor:
         """Every token over time: for the attention tokens of a frame are heads."""
-        motion = motion_FW.repeat_interleave(x_1TM.shape[1] // self._frames, 0)[None]
-        q, k, v = self.t_qkv(self.mouse_mlp(torch.cat((x_1TM, motion), -1))).unflatten(-1, (3, *self._heads)).unbind(2)
+        motion = motion_BFW.repeat_interleave(x_BTM.shape[1] // self._frames, 1)
+        q, k, v = self.t_qkv(self.mouse_mlp(torch.cat((x_BTM, motion), -1))).unflatten(-1, (3, *self._heads)).unbind(2)
         q, k = qk_norm_rope(q, k, v, turn, ACTION_NORMS, reach.staged)
-        q, k, v = (t.reshape(1, self._frames, -1, self._heads[1]) for t in (q, k, v))
-        y: Tensor = self.proj_mouse(chunk_attention(q, reach.past, (k, v)).reshape(*x_1TM.shape[:2], -1))
+        q, k, v = (t.reshape(len(t), self._frames, -1, self._heads[1]) for t in (q, k, v))
+        y: Tensor = self.proj_mouse(chunk_attention(q, reach.past, (k, v)).reshape(*x_BTM.shape[:2], -1))
         return y
 
-    def _keyboard(self, x_1TM: Tensor, keys_FW: Tensor, turn: Turn, reach: Reach) -> Tensor:
+    def _keyboard(self, x_BTM: Tensor, keys_BFW: Tensor, turn: Turn, reach: Reach) -> Tensor:
         """Every token asks the same keys, one a frame; queries stand token by token, each over its frames."""
-        k, v = self.keyboard_attn_kv(keys_FW)[None].unflatten(-1, (2, *self._heads)).unbind(2)
-        q = self.mouse_attn_q(x_1TM).view(self._frames, -1, *self._heads).transpose(0, 1)
-        q, k = qk_norm_rope(q.flatten(0, 1)[None], k, v, turn, ACTION_NORMS, reach.staged)
-        y = chunk_attention(q, reach.past, (k, v)).reshape(-1, self._frames, math.prod(self._heads)).transpose(0, 1)
-        added: Tensor = self.proj_keyboard(y.flatten(0, 1)[None])
+        rows = len(x_BTM)
+        k, v = self.keyboard_attn_kv(keys_BFW).unflatten(-1, (2, *self._heads)).unbind(2)
+        q = self.mouse_attn_q(x_BTM).view(rows, self._frames, -1, *self._heads).transpose(1, 2)
+        q, k = qk_norm_rope(q.flatten(1, 2), k, v, turn, ACTION_NORMS, reach.staged)
+        y = chunk_attention(q, reach.past, (k, v)).reshape(rows, -1, self._frames, math.prod(self._heads))
+        added: Tensor = self.proj_keyboard(y.transpose(1, 2).flatten(1, 2))
         return added
 
-    def _windows(self, values_AW: Tensor) -> Tensor:
-        """[F, 12 W]: of latent frame i the 12 action frames before its last one."""
-        return torch.stack([values_AW[4 * i : 4 * i + 12].flatten() for i in range(self._frames)])
+    def _windows(self, values_BAW: Tensor) -> Tensor:
+        """[B, F, 12 W]: of latent frame i the 12 action frames before its last one."""
+        return torch.stack([values_BAW[:, 4 * i : 4 * i + 12].flatten(1) for i in range(self._frames)], 1)
 
 
 class Block(nn.Module):
@@ -150,11 +153,11 @@ class Block(nn.Module):
         self.modulation = nn.Parameter(torch.randn(1, 6, spec.dim) / spec.dim**0.5)
         self.action_model = ActionModule(spec) if acts else None
 
-    def forward(self, x_1TM: Tensor, e_6M: Tensor, image: KV, around: Surroundings, layer: int) -> Tensor:
-        e = (self.modulation + e_6M).chunk(6, 1)
-        y = self.self_attn.over_chunk(norm_modulate(x_1TM, e[1], e[0]), around.turn, around.window.main(layer))
+    def forward(self, x_BTM: Tensor, e_B6M: Tensor, image: KV, around: Surroundings, layer: int) -> Tensor:
+        e = (self.modulation + e_B6M).chunk(6, 1)
+        y = self.self_attn.over_chunk(norm_modulate(x_BTM, e[1], e[0]), around.turn, around.window.main(layer))
         weight, bias = self.norm3.weight[None, None], self.norm3.bias[None, None]
-        x, y = gate_norm_modulate(x_1TM, y, e[2], weight, bias, learned=True)
+        x, y = gate_norm_modulate(x_BTM, y, e[2], weight, bias, learned=True)
         y = self.cross_attn.over_image(y, image)
         if self.action_model is not None:
             x, y = self.action_model(x + y, around, layer)
@@ -193,9 +196,14 @@ class MatrixGameTransformer(nn.Module):
         self.head = Head(spec)
         self._turns = lru_cache(maxsize=64)(_turns)
 
-    def image_kv(self, image_II: Tensor) -> list[KV]:
-        """Keys and values of the opening picture's tokens for every layer."""
-        tokens = self.img_emb.proj(image_II.to(self.patch_embedding.weight.dtype))[None]
+    def invariant(self) -> None:
+        """Take the form whose rows share a pass and keep their bits."""
+        make_invariant(self)
+
+    def image_kv(self, images: Sequence[Tensor]) -> list[KV]:
+        """Keys and values of the opening pictures' tokens [I, image width], one of each row, for every layer."""
+        dtype = self.patch_embedding.weight.dtype
+        tokens = torch.cat([self.img_emb.proj(image.to(dtype)[None]) for image in images])
         return [block.cross_attn.keys_and_values(tokens) for block in self._layers()]
 
     def _layers(self) -> list[Block]:
@@ -203,30 +211,40 @@ class MatrixGameTransformer(nn.Module):
 
     def forward(
         self,
-        x_CFHW: Tensor,
-        sigma: float,
+        x_BCFHW: Tensor,
+        sigmas: Sequence[float],
         image: list[KV],
         actions: Actions,
-        first_frame: int,
+        first_frames: Sequence[int],
         window: Window,
         probe: Probe | None = None,
     ) -> Tensor:
-        """Flow [16, F, H, W] in float32 of latents, mask and picture [36, F, H, W]."""
-        spec, device = self.spec, x_CFHW.device
-        x = self.patch_embedding(x_CFHW[None].to(self.patch_embedding.weight.dtype))
+        """Flow [B, 16, F, H, W] in float32 of latents, mask and picture [B, 36, F, H, W]."""
+        spec, device, dtype = self.spec, x_BCFHW.device, self.patch_embedding.weight.dtype
+        x = torch.cat([self.patch_embedding(row[None].to(dtype)) for row in x_BCFHW])  # a convolution feels its batch
         x = x.flatten(2).transpose(1, 2).contiguous()
-        waves = _sinusoid(sigma * 1000, spec.freq_dim, device).to(x.dtype)
-        e_M = self.time_embedding(waves)
-        e_6M = self.time_projection(e_M).unflatten(0, (6, -1))
-        around = Surroundings(actions, window, *self._turns(spec, first_frame, device))
+        waves_B1F = torch.stack([_sinusoid(sigma * 1000, spec.freq_dim, device).to(x.dtype)[None] for sigma in sigmas])
+        e_B1M = self.time_embedding(waves_B1F)
+        e_B6M = self.time_projection(e_B1M).unflatten(-1, (6, -1))[:, 0]
+        around = Surroundings(actions, window, *self._turned(first_frames, device))
         for layer, block in enumerate(self._layers()):
-            x = block(x, e_6M, image[layer], around, layer)
+            x = block(x, e_B6M, image[layer], around, layer)
             if probe is not None:
                 probe(f"block {layer}", x[0])
-        shift, scale = (self.head.modulation + e_M).chunk(2, 1)
+        shift, scale = (self.head.modulation + e_B1M).chunk(2, 1)
         y: Tensor = self.head.head(norm_modulate(x, scale, shift)).float()
-        y = y.view(spec.chunk, spec.rows // 2, spec.columns // 2, 2, 2, spec.channels).permute(5, 0, 1, 3, 2, 4)
-        return y.reshape(spec.channels, spec.chunk, spec.rows, spec.columns)
+        grid = (len(y), spec.chunk, spec.rows // 2, spec.columns // 2, 2, 2, spec.channels)
+        y = y.view(grid).permute(0, 6, 1, 2, 4, 3, 5)
+        return y.reshape(len(y), spec.channels, spec.chunk, spec.rows, spec.columns)
+
+    def _turned(self, first_frames: Sequence[int], device: torch.device) -> tuple[Turn, Turn, Turn]:
+        """As `_turns` has them, of every row."""
+        rows = [self._turns(self.spec, first, device) for first in first_frames]
+        own, mouse, keyboard = (
+            (torch.cat([turns[kind][0] for turns in rows]), torch.cat([turns[kind][1] for turns in rows]))
+            for kind in range(3)
+        )
+        return own, mouse, keyboard
 
 
 def _sinusoid(timestep: float, width: int, device: torch.device) -> Tensor:
