@@ -11,7 +11,8 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from ..models.contract.card import ComponentSpec
+from ..models.contract.card import ComponentSpec, ModelCard
+from ..models.contract.placement import INPUT
 from . import checkpoints
 from .errors import fail
 from .output import JsonFlag, print_object, report_table, short_bytes, short_count
@@ -50,6 +51,12 @@ class CardRow(msgspec.Struct, frozen=True):
     components: tuple[str, ...]
     loops: tuple[str, ...] = ()
     program: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
+    previews: bool = False
+    method: str = ""
+    assumes_loop: str = ""
+    consistency_required: str = ""
     licence: str = ""
     weight_bytes: int = 0
     session_bytes: int = 0
@@ -183,6 +190,14 @@ def _shown(name: str, value: object) -> str:
             raise TypeError(f"no way to show {name} = {value!r}")
 
 
+def _graph(card: ModelCard) -> tuple[str, ...]:
+    """Where each node runs, then what flows from node to node; of what may go in, what this card takes."""
+    takes, program = card.capabilities.takes, card.program
+    nodes = tuple(f"{node.name}: {node.where}" for node in program.nodes)
+    edges = [edge for edge in program.edges if edge.source != INPUT or edge.payload in takes]
+    return *nodes, *(f"{edge.source} -> {edge.target}: {edge.payload}" for edge in edges)
+
+
 def _component(part: ComponentSpec) -> str:
     size = f"{part.parameters:,} parameters, " if part.parameters else ""
     return f"{part.name}: {part.role}, {size}{part.licence}"
@@ -221,7 +236,13 @@ def _row(name: str, counted: bool = False) -> CardRow:
         controls=tuple(f"{control.name}: {' '.join(control.keys)}" for control in card.controls),
         components=tuple(_component(part) for part in card.components),
         loops=tuple(f"{loop.name}: {' '.join(loop.steps)}" for loop in card.loops),
-        program=tuple(f"{node.name}: {node.where}" for node in card.program.nodes),
+        program=_graph(card),
+        takes=tuple(card.capabilities.takes),
+        gives=tuple(card.capabilities.gives),
+        previews=card.capabilities.previews,
+        method=recipe.method,
+        assumes_loop=recipe.assumes_loop,
+        consistency_required=recipe.consistency_required,
         licence="; ".join(dict.fromkeys(part.licence for part in card.components)),
         weight_bytes=account.weight_bytes if account else 0,
         session_bytes=account.session_bytes if account else cache,

@@ -18,7 +18,7 @@ from .weights import manifest
 
 def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
     try:
-        from .runtime import load
+        from .load import load
     except ImportError as error:
         raise ImportError(
             f"card '{card.name}' needs diffusers: pip install 'worldroom[diffusers]' ({error})"

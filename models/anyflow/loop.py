@@ -24,7 +24,7 @@ from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import Features as PromptFeatures
 from ..shared.steps import last_picture, mixed_tensors
-from .model import Features
+from .networks import Features
 from .spec import AnyFlowSpec
 
 Latent = NDArray[np.float32]

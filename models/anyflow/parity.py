@@ -15,7 +15,7 @@ from ..parity.session import ChunkInput, ParitySession
 from . import golden
 from .card import anyflow_card
 from .loop import AnyFlowLoop
-from .model import Networks, draw
+from .networks import Networks, draw
 from .runtime import AnyFlowRuntime
 from .spec import AnyFlowSpec, tiny
 

@@ -8,8 +8,6 @@ Rows run one after another: diffusers' cache carries one history length for all 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import assert_never
 
 import numpy as np
@@ -17,20 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..checkpoints.check import find
-from ..checkpoints.load import digest
 from ..contract.cache import CacheView
-from ..contract.card import FrameSpec, ModelCard
-from ..contract.loaded import LoadedCard
-from ..contract.loop import CHUNK_ROLLOUT, StepKind
-from ..contract.recipe import Precision, RuntimeChoice
+from ..contract.card import FrameSpec
+from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
-from ..shared.video.pictures import frames_of, frames_on
-from ..weights import WeightsError
+from ..shared.video.pictures import frames_of
 from .loop import (
-    AnyFlowCarry,
-    AnyFlowLoop,
     AnyFlowResult,
     AnyFlowRow,
     CommitRow,
@@ -42,10 +33,7 @@ from .loop import (
     Encoded,
     EncodeRow,
 )
-from .model import Cache, Networks, draw
-from .model import load as load_networks
-from .spec import AnyFlowSpec
-from .weights import manifest
+from .networks import Cache, Networks
 
 
 class AnyFlowRuntime:
@@ -152,25 +140,3 @@ class AnyFlowRuntime:
 
     def _tensor(self, array: NDArray[np.float32]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self._device, self._dtype)
-
-
-def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
-    """The card on the best device here; raises `WeightsError`, also when published weights were not pulled."""
-    device = torch.device("cuda" if torch.cuda.is_available() and not spec.random else "cpu")
-    if checkpoint is None:
-        if not spec.random:
-            raise WeightsError(Path(card.name), f"are not here: `worldroom cards pull {card.name}`")
-        networks, weights = draw(spec), "random"
-    else:
-        made = manifest(spec)
-        weights = digest([find(component, checkpoint) for component in made.components])
-        networks = load_networks(
-            spec, checkpoint, torch.float32 if choice.precision is Precision.FP32 else torch.bfloat16
-        )
-    for module in (networks.transformer, networks.vae, networks.text_encoder):
-        module.to(device)
-    frame = frames_on(card.frame, device)
-    runtime = AnyFlowRuntime(networks, device, frame)
-    return LoadedCard(
-        replace(card, frame=frame), choice, weights, {CHUNK_ROLLOUT: AnyFlowLoop(spec)}, runtime, AnyFlowCarry, runtime
-    )

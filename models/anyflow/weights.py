@@ -54,7 +54,7 @@ def _expects(spec: AnyFlowSpec, component: str) -> Callable[[], Mapping[str, Sha
         import torch
 
         from ..checkpoints.load import shapes
-        from .model import build
+        from .networks import build
 
         with torch.device("meta"):
             found = shapes(build(spec, component))

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .card import BUTTONS, KEYS
+from .card import KEYS
+from .spec import BUTTONS
 
 
 def control_vector(controls: tuple[float, ...], pointer: tuple[float, float]) -> NDArray[np.float32]:

@@ -7,7 +7,8 @@ from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..family import Family
 from ..parity.ladder import ParityCheck
-from .card import SPECS, waypoint_card
+from .card import waypoint_card
+from .spec import SPECS
 
 
 def _load(card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:

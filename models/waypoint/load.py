@@ -10,9 +10,9 @@ from ..contract.recipe import RuntimeChoice
 from ..shared.random_weights import draw
 from ..shared.video.pictures import frames_on
 from ..weights import WeightsError
-from .card import MISSING, WaypointSpec
 from .loop import WaypointCarry, WaypointLoop
 from .runtime import PatchDecoder, WaypointNetworks, WaypointRuntime
+from .spec import MISSING, WaypointSpec
 from .transformer import WaypointTransformer
 
 

@@ -17,8 +17,8 @@ from torch import Tensor
 from ...kernels.philox import NoiseKey
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import mixed_tensors
-from .card import SIGMAS, WaypointSpec
 from .controls import control_vector
+from .spec import SIGMAS, WaypointSpec
 
 Vector = NDArray[np.float32]
 

@@ -11,9 +11,10 @@ from ..parity.interleave import interleave_check, made_up_inputs
 from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ParitySession
 from . import golden
-from .card import WaypointSpec, waypoint_card
+from .card import waypoint_card
 from .controls import control_vector
 from .load import load, random_networks
+from .spec import WaypointSpec
 
 SEED, FRAMES = 9, 21
 

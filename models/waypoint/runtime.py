@@ -22,9 +22,9 @@ from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
-from .card import BUTTONS, WaypointSpec
 from .loop import Committed, Decoded, DecodeRow, Denoised, PassRow, WaypointResult, WaypointRow
 from .slab import Slab, Window
+from .spec import BUTTONS, WaypointSpec
 from .transformer import Steering, WaypointTransformer
 
 

@@ -17,7 +17,7 @@ from ...kernels.chunk_attention import AttendedPast
 from ...kernels.qk_norm_rope import Staged
 from ..contract.cache import CacheView
 from ..shared.reach import Reach
-from .card import WaypointSpec
+from .spec import WaypointSpec
 
 
 class Slab:

@@ -24,8 +24,8 @@ from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, no
 from ...kernels.qk_norm_rope import Norms, qk_norm_rope
 from ..shared.invariant import make_invariant
 from ..shared.reach import Reach
-from .card import BUTTONS, WaypointSpec
 from .slab import Window
+from .spec import BUTTONS, WaypointSpec
 
 NORMS = Norms(each_head=True)
 Turn = tuple[Tensor, Tensor]  # cos and sin [B, T, D / 2]

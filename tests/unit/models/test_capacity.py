@@ -41,7 +41,7 @@ def test_matrix_game_counts_equal_its_modules(name: str) -> None:
 @pytest.mark.parametrize("name", ANYFLOW)
 def test_anyflow_counts_equal_diffusers_and_transformers(name: str) -> None:
     pytest.importorskip("diffusers")
-    from worldroom.models.anyflow.model import build
+    from worldroom.models.anyflow.networks import build
 
     with torch.device("meta"):
         counted = {part.name: part.parameters for part in anyflow_account.parts(ANYFLOW[name])}

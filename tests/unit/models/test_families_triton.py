@@ -15,8 +15,9 @@ from worldroom.models.matrix_game import card as matrix_game
 from worldroom.models.matrix_game import parity as matrix_game_parity
 from worldroom.models.matrix_game.loop import MatrixGameState
 from worldroom.models.parity.session import ChunkInput, ParitySession
-from worldroom.models.waypoint import card as waypoint
 from worldroom.models.waypoint import load as waypoint_load
+from worldroom.models.waypoint import spec as waypoint
+from worldroom.models.waypoint.card import waypoint_card
 from worldroom.models.waypoint.loop import WaypointState
 
 torch.set_num_threads(1)
@@ -33,7 +34,7 @@ def matrix() -> LoadedCard:
 def way() -> LoadedCard:
     """4 heads of 16 over 2 of keys; layers 0 and 2 are local, 1 and 3 see every second frame."""
     spec = replace(waypoint.tiny(), width=64, rows=2, columns=2, global_every=2)
-    card = waypoint.waypoint_card(spec)
+    card = waypoint_card(spec)
     return waypoint_load.load(spec, card, card.recipe.default, None)
 
 
