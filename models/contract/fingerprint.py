@@ -1,5 +1,7 @@
-"""Maker: everything about a run that can change what it makes, but for what it is asked. Cache keys and snapshots hold
-it."""
+"""Fingerprint: everything about a run that can change its bits, apart from what it is asked.
+
+Cache keys and snapshots hold it.
+"""
 
 from dataclasses import dataclass
 
@@ -9,10 +11,10 @@ from .loaded import LoadedCard
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Two runs whose makers are equal make equal bits of equal questions, on the same device type.
+    """Two runs of equal fingerprints answer equal asks with equal bits, on the same device type.
 
     `weights`: digest over every file that was loaded, adapters among them, in their order. `shape`: frames of a chunk,
-    height, width; `pixels`: what they are. Denoise steps are asked for by each session, so they are no part of it.
+    height, width; `pixels`: what they are. Each session asks for its own number of denoise steps, so that is no part.
     """
 
     card: str

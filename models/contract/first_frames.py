@@ -1,6 +1,6 @@
-"""Pictures a world starts from, packed for their way through the door, the journal and a snapshot.
+"""Pictures a world starts from, packed for the engine's door, the journal and a snapshot.
 
-One picture stands for image-to-world, several for the end of a video that goes on. Deflated, so nothing is lost.
+One picture starts a world from an image, several continue a video. Compressed without loss.
 """
 
 import zlib
@@ -42,7 +42,7 @@ class FirstFrames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             data = inflate.decompress(self.packed, size + 1)
         except zlib.error as error:
-            raise ValueError(f"an opening of {shape} cannot be unpacked: {error}") from error
+            raise ValueError(f"first frames of {shape} cannot be unpacked: {error}") from error
         if len(data) != size or not inflate.eof:
-            raise ValueError(f"an opening of {shape} has {size} bytes, these unpack to {len(data)} or more")
+            raise ValueError(f"first frames of {shape} have {size} bytes, these unpack to {len(data)} or more")
         return np.frombuffer(data, np.uint8).reshape(shape).copy()

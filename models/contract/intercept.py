@@ -3,7 +3,7 @@
     advance(result) -> inner.advance -> note -> [ next step answered? -> inner.advance(answer) -> note ]* -> waits
 
 An intercepted loop is a loop like any other. What its interceptor knows of a row lies beside the inner state and
-travels with the carry, so it is batched, cancelled, saved, revived and replayed with it. A loop without an interceptor
+travels with the carry, so it is batched, cancelled, saved, restored and replayed with it. A loop without an interceptor
 is not wrapped: the hot path does not know that there are any.
 """
 
