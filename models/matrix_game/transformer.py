@@ -63,7 +63,7 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x_BTM: Tensor) -> Tensor:
-        return norm_modulate(x_BTM, self.weight[None, None], None, norm=Norm.RMS, learned=True)
+        return norm_modulate(x_BTM, self.weight.expand(len(x_BTM), 1, -1), None, norm=Norm.RMS, learned=True)
 
 
 class Attention(nn.Module):
@@ -156,7 +156,7 @@ class Block(nn.Module):
     def forward(self, x_BTM: Tensor, e_B6M: Tensor, image: KV, around: Surroundings, layer: int) -> Tensor:
         e = (self.modulation + e_B6M).chunk(6, 1)
         y = self.self_attn.over_chunk(norm_modulate(x_BTM, e[1], e[0]), around.turn, around.window.main(layer))
-        weight, bias = self.norm3.weight[None, None], self.norm3.bias[None, None]
+        weight, bias = (learned.expand(len(x_BTM), 1, -1) for learned in (self.norm3.weight, self.norm3.bias))
         x, y = gate_norm_modulate(x_BTM, y, e[2], weight, bias, learned=True)
         y = self.cross_attn.over_image(y, image)
         if self.action_model is not None:
