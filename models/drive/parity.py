@@ -12,11 +12,12 @@ from ..parity.interleave import interleave_check, made_up_inputs
 from ..parity.ladder import Pair, ParityCheck, ParityLevel
 from ..parity.session import ParitySession
 from ..shared.road.autoencoder import DriveAutoencoder
+from ..shared.road.initial_latents import Openings, shape_of
 from ..shared.road.look import ONE_HOT
 from . import golden
-from .card import RECIPE, drive_card
-from .initial_latents import SHAPE, Openings
+from .card import RECIPE, TOKENS, drive_card
 from .loop import DriveLoop
+from .memory import CHANNELS
 from .runtime import SHAPE as NETWORK
 from .runtime import DriveRuntime
 from .transformer import DriveTransformer
@@ -48,7 +49,7 @@ def _networks() -> tuple[DriveTransformer, DriveAutoencoder]:
 
 
 def _openings() -> Openings:
-    return Openings(np.random.default_rng(3).standard_normal(SHAPE).astype(np.float32))
+    return Openings(np.random.default_rng(3).standard_normal(shape_of(TOKENS, CHANNELS)).astype(np.float32))
 
 
 def _run() -> Iterator[Pair]:

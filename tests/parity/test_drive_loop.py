@@ -12,16 +12,18 @@ from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.conditions import Conditions
 from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, StepKind
 from worldroom.models.drive import card, golden
-from worldroom.models.drive.initial_latents import SHAPE, Openings
 from worldroom.models.drive.loop import DriveCarry, DriveLoop, DriveState
 from worldroom.models.drive.runtime import SHAPE as NETWORK
 from worldroom.models.drive.runtime import DriveRuntime
 from worldroom.models.drive.transformer import DriveTransformer
 from worldroom.models.shared import serial
 from worldroom.models.shared.road.autoencoder import DriveAutoencoder
+from worldroom.models.shared.road.initial_latents import Openings, shape_of
 from worldroom.models.shared.road.look import ONE_HOT
 
-OPENINGS = Openings(np.random.default_rng(3).standard_normal(SHAPE).astype(np.float32))
+OPENINGS = Openings(
+    np.random.default_rng(3).standard_normal(shape_of(NETWORK.tokens, NETWORK.channels)).astype(np.float32)
+)
 RING = card.WINDOW + 1
 
 

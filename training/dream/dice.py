@@ -2,8 +2,8 @@
 
     dice_D = [ bend | new kind left | new kind right | offer left | offer right ]     each N(0, 1), each frame anew
 
-`Course.draw` turns dice into what the simulator takes. The network is never told how: in training the first channels
-of a frame's register noise are its dice, all other noise is free; when it dreams all of it is plain noise. So
+`Course.draw` turns dice into what the simulator takes. The network is never told how: in training the first numbers
+of a frame's noise are its dice, all other noise is free; when it dreams all of it is plain noise. So
 the noise has the same distribution in both, and what a bend or a tree is made of has to be learned.
 """
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...models.dream.transformer import PICTURE, CondBF, DreamTransformer
+from ...models.dream.transformer import DreamTransformer
 from ..drive.optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from .rollout import go_on, sampled, sigmas_of
 from .stage_teacher import (
@@ -33,9 +33,9 @@ from .stage_teacher import (
     hidden_matrices,
     loss_of,
     velocity_weight,
+    windows_of,
 )
-from .stage_teacher import sampled as windows_of
-from .windows import Store, Window, register_noise, target_sigma, with_damage
+from .windows import Store, Window, frame_noise, target_sigma, with_damage
 
 RATES = Rates(muon=0.008, adam=8e-4, warm_up=20, flat=0.4)
 GIVEN, STRIDE = 34, 10  # frames a session starts from; frames dreamed each turn, all of which are targets
@@ -44,7 +44,7 @@ OLDEST = (10, 120)  # frames a session dreams before it starts anew, at most: at
 RAMP = 0.5
 RECORDED_EVERY, RECORDED = 3, 4  # turns, rows
 STEPS, STEP_SHARE = (1, 2, 4), (0.7, 0.2, 0.1)  # of the rollouts
-TEACHER_STEPS = 4
+TEACHER_STEPS, TAUGHT_ROWS = 4, 2
 TAUGHT = 0.5  # weight of the consistency loss
 YOUNG = 40  # frames after which the simulator's frame counts less
 CONTEXT_NOISE = 0.15  # largest, on own contexts
@@ -66,7 +66,7 @@ class Report:
 
 @dataclass(slots=True)
 class Pool:
-    """Sessions that dream along recorded episodes: where each is, its own last GIVEN pictures, its registers' noise."""
+    """Sessions that dream along recorded episodes: where each is, its own last GIVEN pictures, and their noise."""
 
     store: Store
     rng: np.random.Generator
@@ -75,7 +75,7 @@ class Pool:
     ages: list[int] = field(default_factory=list)
     limits: list[int] = field(default_factory=list)
     own_BFPC: Tensor = field(default_factory=lambda: torch.empty(0))
-    registers_BFRC: Tensor = field(default_factory=lambda: torch.empty(0))
+    noise_BFZ: Tensor = field(default_factory=lambda: torch.empty(0))
 
     def renew(self, oldest: int) -> None:
         """Start sessions anew that are too old or at their episode's end."""
@@ -95,29 +95,27 @@ class Pool:
             )
             limit = int(self.rng.integers(STRIDE, oldest + 1))
             window = self.store.cut([place], GIVEN)
-            registers = register_noise(window.dice_BFD, self.g)
+            noise = frame_noise(window.dice_BFD, self.g)
             if held:
                 self.places[row], self.ages[row], self.limits[row] = place, 0, limit
-                self.own_BFPC[row], self.registers_BFRC[row] = window.latents_BFPC[0], registers[0]
+                self.own_BFPC[row], self.noise_BFZ[row] = window.latents_BFPC[0], noise[0]
             else:
                 self.places.append(place)
                 self.ages.append(0)
                 self.limits.append(limit)
                 self.own_BFPC = torch.cat([self.own_BFPC, window.latents_BFPC])
-                self.registers_BFRC = torch.cat([self.registers_BFRC, registers])
+                self.noise_BFZ = torch.cat([self.noise_BFZ, noise])
 
     def turn(self, model: DreamTransformer, sigmas: tuple[float, ...]) -> tuple[Window, Tensor, Tensor, Tensor]:
-        """Dream STRIDE frames on: the truth of all GIVEN + STRIDE frames, own pictures, registers, ages at the end."""
+        """Dream STRIDE frames on: the truth of all GIVEN + STRIDE frames, own pictures, noise, ages at the end."""
         truth = self.store.cut(self.places, GIVEN + STRIDE)
-        fresh = register_noise(truth.dice_BFD[:, GIVEN:], self.g)
-        registers = torch.cat([self.registers_BFRC, fresh], 1)
-        cond = CondBF(truth.controls_BFK, truth.look_BFL, torch.zeros(registers.shape[:2]))
-        new = go_on(model, self.own_BFPC, registers, cond, sigmas, self.g)
+        noise = torch.cat([self.noise_BFZ, frame_noise(truth.dice_BFD[:, GIVEN:], self.g)], 1)
+        new = go_on(model, self.own_BFPC, truth.cond(noise, torch.zeros(noise.shape[:2])), sigmas, self.g)
         own = torch.cat([self.own_BFPC, new], 1)
-        self.own_BFPC, self.registers_BFRC = own[:, STRIDE:].clone(), registers[:, STRIDE:].clone()
+        self.own_BFPC, self.noise_BFZ = own[:, STRIDE:].clone(), noise[:, STRIDE:].clone()
         self.ages = [age + STRIDE for age in self.ages]
         self.places = [(s, e, t + STRIDE) for s, e, t in self.places]
-        return truth, own, registers, torch.tensor(self.ages)
+        return truth, own, noise, torch.tensor(self.ages)
 
 
 def train(
@@ -145,8 +143,8 @@ def train(
         pool.renew(oldest)
         dreamer = copy.deepcopy(learner.network).to(torch.bfloat16).requires_grad_(False)
         steps = int(rng.choice(STEPS, p=STEP_SHARE))
-        truth, own, registers, ages = pool.turn(dreamer, sigmas_of(steps))
-        missed, taught = own_losses(learner, guide, truth, own, registers, ages, steps, g)
+        truth, own, noise, ages = pool.turn(dreamer, sigmas_of(steps))
+        missed, taught = own_losses(learner, guide, truth, own, noise, steps, g)
         weight_B1 = torch.where(ages <= YOUNG, 1.0, YOUNG / ages)[:, None]
         loss = (missed * weight_B1).mean() + TAUGHT * taught.mean()
         recorded = float("nan")
@@ -157,14 +155,41 @@ def train(
         optimiser.step(iteration, total)
         update_average(average, learner, 0.99)
         young = ages <= YOUNG
-        both = (float(missed[young].detach().mean()), float(missed[~young].detach().mean()))
-        seen.append((*both, float(taught.detach().mean()), recorded))
+        both = (_mean(missed[young]), _mean(missed[~young]))
+        seen.append((*both, _mean(taught), recorded))
         if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
             save_checkpoint(path, iteration + 1, learner, average, optimiser)
-            young_mean, old_mean, taught_mean, recorded_mean = np.nanmean(seen, 0).tolist()
+            table = np.array(seen)
+            young_mean, old_mean, taught_mean, recorded_mean = (
+                float(np.nanmean(column)) if np.isfinite(column).any() else float("nan") for column in table.T
+            )
             report(Report(iteration + 1, young_mean, old_mean, taught_mean, recorded_mean, oldest))
             seen.clear()
     return average
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPast:
+    """Rows of the pool as two_stream takes them: the student's own frames, lightly noised, and what made them."""
+
+    context_BFPC: Tensor
+    level_BF: Tensor
+    truth: Window
+    noise_BFZ: Tensor
+
+    def rows(self, first: int) -> OwnPast:
+        """The rows from `first` on."""
+        truth = self.truth.rows(first, len(self.level_BF))
+        return OwnPast(self.context_BFPC[first:], self.level_BF[first:], truth, self.noise_BFZ[first:])
+
+    def predicted(self, network: DreamTransformer, x_BTPC: Tensor, sigma_BT: Tensor) -> Tensor:
+        """Clean pictures of the last STRIDE frames, in the network's own precision."""
+        kind, rows = network.place.dtype, len(x_BTPC)
+        levels = torch.cat([sigma_BT.new_zeros(rows, GIVEN), sigma_BT], 1)
+        cond = self.truth.cond(self.noise_BFZ, levels).to(kind)
+        reach = torch.full((rows,), network.shape.window)
+        made, _ = network.two_stream(self.context_BFPC.to(kind), x_BTPC.to(kind), self.level_BF.to(kind), cond, reach)
+        return made.float()
 
 
 def own_losses(
@@ -172,46 +197,31 @@ def own_losses(
     guide: DreamTransformer,
     truth: Window,
     own: Tensor,
-    registers: Tensor,
-    ages: Tensor,
+    noise_BFZ: Tensor,
     steps: int,
     g: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Errors [B, STRIDE] of frames after the student's own past: to the simulator's, and to the teacher's sample."""
+    """Errors of frames after the student's own past: to the simulator's [B, T]; of the last rows to the teacher's."""
     rows, frames = own.shape[:2]
     level = torch.rand(rows, frames, generator=g) * CONTEXT_NOISE * torch.rand(rows, 1, generator=g)
     s = level[..., None, None]
-    context = torch.cat([(1 - s) * own + s * torch.randn(own.shape, generator=g), registers], 2)
-    noise = torch.randn(rows, STRIDE, PICTURE, own.shape[-1], generator=g)
-    x0, reach = truth.latents_BFPC[:, GIVEN:], torch.full((rows,), learner.network.shape.window)
-    now = registers[:, GIVEN:]
-
-    def predicted(network: DreamTransformer, x: Tensor, sigma: Tensor) -> Tensor:
-        kind = network.place.dtype
-        levels = torch.cat([sigma.new_zeros(rows, GIVEN), sigma], 1)
-        cond = CondBF(truth.controls_BFK.to(kind), truth.look_BFL.to(kind), levels.to(kind))
-        x = torch.cat([x, now], 2).to(kind)
-        made, _ = network.two_stream(context.to(kind), x, level.to(kind), cond, reach)
-        return made.float()
-
+    context = (1 - s) * own + s * torch.randn(own.shape, generator=g)
+    past = OwnPast(context, level, truth, noise_BFZ)
+    x0 = truth.latents_BFPC[:, GIVEN:]
+    noise = torch.randn(x0.shape, generator=g)
     sigma = torch.ones(rows, STRIDE)
-    if steps > 1:
-        chosen = torch.randint(steps, (rows, STRIDE), generator=g)
-        sigma = 1 - chosen / steps
+    if steps > 1:  # the first rows practise the later steps
+        sigma[: rows - TAUGHT_ROWS] = 1 - torch.randint(steps, (rows - TAUGHT_ROWS, STRIDE), generator=g) / steps
     s = sigma[..., None, None]
     with torch.autocast("cpu", torch.bfloat16):
-        made = predicted(learner.network, (1 - s) * x0 + s * noise, sigma)
-    missed = _softened(made - x0)
-    sample = sampled(
-        noise.flatten(0, 1),
-        sigmas_of(TEACHER_STEPS),
-        lambda x, at: predicted(guide, x.view(noise.shape), torch.full((rows, STRIDE), at)).flatten(0, 1),
-    ).view(noise.shape)
-    pure = (sigma == 1).float()
-    return missed, _softened(made - sample) * pure
+        made = past.predicted(learner.network, (1 - s) * x0 + s * noise, sigma)
+    last = past.rows(rows - TAUGHT_ROWS)
+    rest = torch.ones(TAUGHT_ROWS, STRIDE)
+    sample = sampled(noise[-TAUGHT_ROWS:], sigmas_of(TEACHER_STEPS), lambda x, at: last.predicted(guide, x, rest * at))
+    return softened(made - x0), softened(made[-TAUGHT_ROWS:] - sample)
 
 
-def _softened(missed_BTPC: Tensor) -> Tensor:
+def softened(missed_BTPC: Tensor) -> Tensor:
     """An error that grows slower than the square of a token's miss."""
     return (((missed_BTPC.square().mean(3) + SOFT) ** 0.75) * TOKEN_WEIGHT).mean(2)
 
@@ -224,3 +234,8 @@ def _recorded(learner: Learner, store: Store, rng: np.random.Generator, g: torch
     missed, labels, context_labels = loss_of(learner, context, truth, sigma, torch.full((RECORDED,), 0.5), g)
     loss = (missed * velocity_weight(sigma)).mean() + LABELS * (labels + context_labels)
     return loss, float(missed[sigma == 1].detach().mean())
+
+
+def _mean(values: Tensor) -> float:
+    """NaN where there are none."""
+    return float(values.detach().mean())

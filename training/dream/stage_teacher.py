@@ -2,8 +2,8 @@
 
 A target is x = (1 - sigma) clean + sigma noise; the network predicts the clean frame; the error is weighted as an
 error of the velocity, bounded. Contexts are lightly noised and labelled so, and partly damaged, as a rollout would.
-Private labels of the simulator enter twice, both in training alone: a frame's register noise carries the dice that
-made it (dice.py), and linear heads, thrown away afterwards, read the labels off the registers.
+Private labels of the simulator enter twice, both in training alone: a frame's noise carries the dice that made
+it (dice.py), and linear heads, thrown away afterwards, read the labels off the registers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...models.dream.transformer import PICTURE, REGISTERS, DreamShape, DreamTransformer
+from ...models.dream.card import REGISTERS
+from ...models.dream.transformer import PICTURE, DreamShape, DreamTransformer
 from ...models.shared.road.blocks import Spatial, Temporal
 from ..drive.optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
-from .windows import Store, Window, joined, register_noise, target_sigma, with_damage, with_noise
+from .windows import Store, Window, frame_noise, joined, target_sigma, with_damage, with_noise
 
 RATES = Rates(muon=0.02, adam=2e-3, warm_up=60, flat=0.4)
 BETAS = (0.9, 0.97)
@@ -31,10 +32,11 @@ DAMAGED, ONES = 0.3, 0.5
 SHORT_REACH = 0.25  # share of rows that see but a part of the window
 STILL_OPEN = 0.05  # variance of a frame that its past does not explain, about: sets the weight of low levels
 HEAVIEST = 4.0
-LABELS = 0.1  # weight of the private labels' errors
+LABELS = 0.3  # weight of the private labels' errors
 TOKEN_WEIGHT = torch.ones(PICTURE)
 TOKEN_WEIGHT[32:35] = 3.0  # the speed bar
-CHECKPOINT_EVERY = 100
+TOKEN_WEIGHT[8:24] = 1.5  # where the road and objects come into view
+CHECKPOINT_EVERY = 50
 
 
 class Learner(nn.Module):
@@ -71,7 +73,7 @@ def velocity_weight(sigma: Tensor) -> Tensor:
     return ((STILL_OPEN * (1 - sigma).square() + sigma.square()) / sigma.square()).clamp(max=HEAVIEST)
 
 
-def sampled(store: Store, rng: np.random.Generator, windows: int, switching: int, frames: int) -> Window:
+def windows_of(store: Store, rng: np.random.Generator, windows: int, switching: int, frames: int) -> Window:
     """Windows of which `switching` see a look change."""
     switches = store.sample_switches(switching, frames, (3, frames - 6), rng)
     return joined([switches, store.sample(windows - switching, frames, rng)])
@@ -86,22 +88,16 @@ def loss_of(
     x0 = truth.latents_BFPC[:, -targets:]
     s = sigma_BT[..., None, None]
     x = (1 - s) * x0 + s * torch.randn(x0.shape, generator=g)
-    registers = register_noise(truth.dice_BFD, g)
+    noise = frame_noise(truth.dice_BFD, g)
     sigma_BF = torch.cat([sigma_BT.new_zeros(len(x), frames - targets), sigma_BT], 1)
     window = learner.network.shape.window
     reach_B = torch.where(
         torch.rand(len(x), generator=g) < SHORT_REACH,
-        torch.randint(1, window + 1, (len(x),), generator=g),
+        torch.randint(window + 1, (len(x),), generator=g),
         torch.full((len(x),), window),
     )
     with torch.autocast("cpu", torch.bfloat16):
-        predicted, seen = learner.network.two_stream(
-            torch.cat([context, registers], 2),
-            torch.cat([x, registers[:, -targets:]], 2),
-            context_sigma,
-            truth.cond(sigma_BF),
-            reach_B,
-        )
+        predicted, seen = learner.network.two_stream(context, x, context_sigma, truth.cond(noise, sigma_BF), reach_B)
         of_target, of_context = learner.of_target(seen.target.flatten(2)), learner.of_context(seen.context.flatten(2))
     missed = ((predicted.float() - x0).square().mean(3) * TOKEN_WEIGHT).mean(2)
     labels = (of_target.float() - truth.memory_BFM[:, -targets:]).square().mean()
@@ -127,7 +123,7 @@ def train(
     rng, g = np.random.default_rng([seed, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
     noise, seen = torch.tensor(LARGEST_NOISE), []
     for iteration in range(first, total):
-        truth = sampled(store, rng, WINDOWS, SWITCHING, PREFIX + TARGETS)
+        truth = windows_of(store, rng, WINDOWS, SWITCHING, PREFIX + TARGETS)
         sigma = target_sigma(WINDOWS, TARGETS, ONES, g)
         context = with_damage(truth.latents_BFPC, DAMAGED, g)
         missed, labels, context_labels = loss_of(learner, context, truth, sigma, noise, g)
@@ -139,16 +135,17 @@ def train(
         seen.append([float(x.detach()) for x in (missed[pure].mean(), missed[~pure].mean(), labels, context_labels)])
         if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
             save_checkpoint(path, iteration + 1, learner, average, optimiser)
-            figures = held_errors(average, held) if (iteration + 1) % (5 * CHECKPOINT_EVERY) == 0 else None
+            figures = held_errors(average, held) if (iteration + 1) % (4 * CHECKPOINT_EVERY) == 0 else None
             pure_mean, partly, of_labels, of_context = np.nanmean(seen, 0).tolist()
             report(Report(iteration + 1, pure_mean, partly, of_labels, of_context, figures))
             seen.clear()
     return average
 
 
-@torch.no_grad()
 def held_errors(learner: Learner, held: Store) -> tuple[float, ...]:
-    """Mean squared errors on held-out windows with clean contexts: at sigma 1, at .5, and at 1 with other dice."""
+    """Mean squared errors on held-out windows with clean contexts: at sigma 1, at .5, and at 1 with other dice.
+
+    The averaged learner asks for no gradients, so none are kept."""
     rng, g = np.random.default_rng(1), torch.Generator().manual_seed(1)
     truth = held.sample(12, PREFIX + TARGETS, rng)
     other = dataclasses.replace(truth, dice_BFD=torch.randn(truth.dice_BFD.shape, generator=g))

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...models.dream.transformer import CHANNELS, PICTURE, REGISTERS, CondB, CondBF
+from ...models.dream.card import NOISE
+from ...models.dream.transformer import PICTURE, CondBF
 from .data import Shard
 
 Place = tuple[int, int, int]
@@ -28,20 +29,14 @@ class Window:
     dice_BFD: Tensor
     memory_BFM: Tensor
 
-    def cond(self, sigma_BF: Tensor) -> CondBF:
-        return CondBF(self.controls_BFK, self.look_BFL, sigma_BF)
-
-    def cond_at(self, frame: int) -> CondB:
-        return CondB(self.controls_BFK[:, frame], self.look_BFL[:, frame])
+    def cond(self, noise_BFZ: Tensor, sigma_BF: Tensor) -> CondBF:
+        return CondBF(self.controls_BFK, self.look_BFL, noise_BFZ, sigma_BF)
 
     def _all(self) -> tuple[Tensor, ...]:
         return (self.latents_BFPC, self.controls_BFK, self.look_BFL, self.dice_BFD, self.memory_BFM)
 
     def rows(self, first: int, end: int) -> Window:
         return Window(*(t[first:end] for t in self._all()))
-
-    def part(self, first: int, frames: int) -> Window:
-        return Window(*(t[:, first : first + frames] for t in self._all()))
 
 
 @dataclass(slots=True)
@@ -93,11 +88,10 @@ def joined(parts: Sequence[Window]) -> Window:
     return Window(*(torch.cat(tensors) for tensors in zip(*(part._all() for part in parts), strict=True)))
 
 
-def register_noise(dice_BFD: Tensor, g: torch.Generator) -> Tensor:
-    """Noise of the registers [B, F, R, C]: plain Gaussian, whose first channels are the simulator's dice."""
-    noise = torch.randn(*dice_BFD.shape[:2], REGISTERS, CHANNELS, generator=g)
-    noise[:, :, 0, : dice_BFD.shape[-1]] = dice_BFD
-    return noise
+def frame_noise(dice_BFD: Tensor, g: torch.Generator) -> Tensor:
+    """Noise of frames [B, F, Z]: plain Gaussian, whose first numbers are the simulator's dice."""
+    free = torch.randn(*dice_BFD.shape[:2], NOISE - dice_BFD.shape[-1], generator=g)
+    return torch.cat([dice_BFD, free], -1)
 
 
 def with_noise(context_BFPC: Tensor, largest_B: Tensor, g: torch.Generator) -> tuple[Tensor, Tensor]:

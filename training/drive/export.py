@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ...models.shared.road.autoencoder import DriveAutoencoder
+from ...models.shared.road.initial_latents import FIRST_FRAMES, VARIANTS
 from ...models.shared.road.look import THEMES
 from .course import new_course, whole_frame
 
-VARIANTS, FIRST_FRAMES = 2, 3
 OPENING_SPEED = 15.0
 
 

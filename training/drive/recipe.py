@@ -17,11 +17,11 @@ from typing import assert_never
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ...models.drive.runtime import SHAPE
 from ...models.drive.transformer import DriveTransformer
 from ...models.shared.road.autoencoder import DriveAutoencoder
+from ..progress import Bar, each
 from . import stage_autoencoder, stage_judge, stage_memory, stage_paint, stage_rollout
 from .data import generate, open_episodes
 from .export import save_half, save_openings
@@ -73,38 +73,11 @@ SMALL = Budget(4, 2, 60, 4, BRIEF, 2, 2, 2, Ramp(4, 12, 0.5), 4, 1)  # minutes b
 
 def run(out: Path, stages: Sequence[Stage], budget: Budget, seed: int, console: Console) -> None:
     """Run the stages in order, each with a progress bar; a finished or begun stage resumes from its files."""
-    columns = (
-        TextColumn("{task.description:>12}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=console) as bars:
-        for stage in stages:
-            _run(out, stage, budget, seed, _Bar(bars, stage))
+    for stage, bar in each(stages, console):
+        _run(out, stage, budget, seed, bar)
 
 
-class _Bar:
-    """One stage's progress bar, with the latest figures as a note."""
-
-    def __init__(self, bars: Progress, stage: Stage) -> None:
-        self._bars, self._task = bars, bars.add_task(stage.value, total=None, note="")
-
-    def total(self, total: int) -> None:
-        self._bars.update(self._task, total=total)
-
-    def at(self, done: int, note: str) -> None:
-        self._bars.update(self._task, completed=done, note=note)
-
-    def add(self, more: int) -> None:
-        self._bars.update(self._task, advance=more)
-
-    def note(self, text: str) -> None:
-        self._bars.update(self._task, note=text)
-
-
-def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: _Bar) -> None:
+def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: Bar) -> None:
     match stage:
         case Stage.DATA:
             bar.total((budget.episodes + budget.held_episodes) * budget.frames)
@@ -157,7 +130,7 @@ def export(out: Path, weights: Path, made_by: str) -> None:
     save_openings(autoencoder, HELD_SEED, weights / "openings.safetensors")
 
 
-def _encode(out: Path, bar: _Bar) -> None:
+def _encode(out: Path, bar: Bar) -> None:
     autoencoder = _encoder(out)
     for name in ("held", "train"):
         frames = open_episodes(out / name).frames
@@ -166,7 +139,7 @@ def _encode(out: Path, bar: _Bar) -> None:
             stage_autoencoder.encode_all(autoencoder, frames, out / name / "latents.npy", bar.add)
 
 
-def _decoder(out: Path, budget: Budget, seed: int, bar: _Bar) -> None:
+def _decoder(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
     folder, painted = out / "train", out / "train" / "painted.npy"
     if not painted.exists():
         data = load_latents(folder)
@@ -178,7 +151,7 @@ def _decoder(out: Path, budget: Budget, seed: int, bar: _Bar) -> None:
     refine(_encoder(out), pairs, held, out / "decoder.pt", budget.decoder, seed, _note_autoencoder(bar))
 
 
-def _judge(out: Path, budget: Budget, seed: int, bar: _Bar) -> None:
+def _judge(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
     bar.total(budget.judge)
     small = budget.judge < 100
     faded = stage_judge.make_lacking(12 if small else 60, 1 if small else 20, seed + 5)
@@ -213,25 +186,25 @@ def _transformer(path: Path) -> DriveTransformer:
     return model
 
 
-def _note_autoencoder(bar: _Bar) -> Callable[[stage_autoencoder.Report], None]:
+def _note_autoencoder(bar: Bar) -> Callable[[stage_autoencoder.Report], None]:
     def note(r: stage_autoencoder.Report) -> None:
         bar.at(r.iteration, f"loss {r.loss:.4f}" + ("" if r.held_psnr is None else f", held-out {r.held_psnr:.2f} dB"))
 
     return note
 
 
-def _note_paint(bar: _Bar) -> Callable[[stage_paint.Report], None]:
+def _note_paint(bar: Bar) -> Callable[[stage_paint.Report], None]:
     def note(r: stage_paint.Report) -> None:
         bar.at(r.iteration, f"error {r.loss:.4f}" + ("" if r.held_loss is None else f", held-out {r.held_loss:.4f}"))
 
     return note
 
 
-def _note_memory(bar: _Bar) -> Callable[[stage_memory.Report], None]:
+def _note_memory(bar: Bar) -> Callable[[stage_memory.Report], None]:
     return lambda r: bar.at(r.iteration, f"error {r.loss:.4f}")
 
 
-def _note_rollout(bar: _Bar) -> Callable[[stage_rollout.Report], None]:
+def _note_rollout(bar: Bar) -> Callable[[stage_rollout.Report], None]:
     def note(r: stage_rollout.Report) -> None:
         end = f"{r.frames} frames end at {r.end_picture:.3f}, memory {r.end_memory:.3f}"
         bar.at(r.iteration, f"own {r.own:.4f}, recorded {r.recorded:.4f}, {end}")

@@ -8,10 +8,13 @@ This file knows no text and no tensors; it is the one place where the order is w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..steps import mixed
 
 TIMES = ("dawn", "day", "dusk", "night")
 BIOMES = ("desert", "forest", "snow", "city", "coast")
@@ -52,3 +55,11 @@ def _table() -> NDArray[np.float32]:
 
 
 ONE_HOT: NDArray[np.float32] = _table()  # [60, 12]
+
+
+def mix_looks(features: Sequence[tuple[object, float]]) -> NDArray[np.float32]:
+    """The shares' looks, mixed as a cross-fade is; raises on what is not a look or not a whole mix."""
+    total = sum(weight for _, weight in features)
+    if abs(total - 1.0) > 1e-3:
+        raise ValueError(f"the weights of {len(features)} prompts sum to {total:.4f}, they must sum to 1")
+    return mixed(features, (LOOK,))

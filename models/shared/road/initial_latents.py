@@ -14,13 +14,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..shared.road.look import ONE_HOT, THEMES
-from ..weights import load_tensors
-from .card import TOKENS
-from .memory import CHANNELS
+from ...weights import load_tensors
+from .look import ONE_HOT, THEMES
 
-VARIANTS = 2
-SHAPE = (VARIANTS, THEMES, 3, TOKENS, CHANNELS)
+VARIANTS, FIRST_FRAMES = 2, 3
+
+
+def shape_of(tokens: int, channels: int) -> tuple[int, int, int, int, int]:
+    """Of the file's only tensor."""
+    return VARIANTS, THEMES, FIRST_FRAMES, tokens, channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Openings:
         return np.asarray(self.latents_VT3NC[variant, theme], np.float32)
 
 
-def load_openings(file: Path) -> Openings:
+def load_openings(file: Path, tokens: int, channels: int) -> Openings:
     """Raises `WeightsError`."""
-    tensors = load_tensors(file, {"openings": SHAPE}, (torch.float16,))
+    tensors = load_tensors(file, {"openings": shape_of(tokens, channels)}, (torch.float16,))
     return Openings(np.asarray(tensors["openings"].float().numpy(), np.float32))

@@ -1,0 +1,39 @@
+"""What the catalog sees of `dream`. Nothing here imports a tensor library before the card is loaded or measured."""
+
+from pathlib import Path
+
+from ..contract.card import ModelCard
+from ..contract.footprint import Footprint
+from ..contract.loaded import LoadedCard
+from ..contract.recipe import RuntimeChoice
+from ..family import Family
+from ..parity.ladder import ParityCheck
+from .card import WEIGHTS, dream_card
+
+
+def _load(_card: ModelCard, choice: RuntimeChoice, _checkpoint: Path | None) -> LoadedCard:
+    from .load import load_dream
+
+    return load_dream(WEIGHTS, choice)
+
+
+def _checks(_card: ModelCard) -> tuple[ParityCheck, ...]:
+    from .parity import checks
+
+    return checks()
+
+
+def _account(_card: ModelCard) -> Footprint:
+    from .footprint import account
+
+    return account()
+
+
+FAMILY = Family(
+    name="dream",
+    cards=(dream_card(),),
+    load=_load,
+    checks=_checks,
+    manifest=lambda card: None,
+    account=_account,
+)

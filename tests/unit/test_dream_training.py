@@ -1,0 +1,93 @@
+"""The dream recipe in small: every stage runs, resumes and leaves files that the card can load; and its parts."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from safetensors.torch import load_file
+from worldroom.models.dream.runtime import load_networks
+from worldroom.models.dream.transformer import CONTEXT_SIGMA, PICTURE, CondBF, DreamShape, DreamTransformer
+from worldroom.training.dream.dice import DICE, new_luck
+from worldroom.training.dream.recipe import SMALL, Stage, run
+from worldroom.training.dream.rollout import begin, go_on, sigmas_of
+from worldroom.training.dream.stage_teacher import velocity_weight
+from worldroom.training.dream.windows import frame_noise
+from worldroom.training.drive.optimise import load_checkpoint
+
+torch.set_num_threads(1)
+
+
+def test_all_stages_run_in_small_resume_and_leave_loadable_weights(tmp_path: Path) -> None:
+    quiet = Console(file=io.StringIO())
+    run(tmp_path, tuple(Stage), SMALL, 0, quiet)
+    assert load_checkpoint(tmp_path / "student.pt").iteration == SMALL.student
+    transformer, _ = load_networks(tmp_path / "weights")
+    assert transformer.shape == DreamShape()
+    before = {path: load_file(path) for path in tmp_path.glob("weights/*.safetensors")}
+    run(tmp_path, tuple(Stage), SMALL, 0, quiet)
+    for path, tensors in before.items():
+        again = load_file(path)
+        assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items()), path.name
+
+
+def random_network() -> DreamTransformer:
+    torch.manual_seed(3)
+    network = DreamTransformer(DreamShape(width=64, heads=2))
+    for parameter in network.parameters():
+        parameter.data.add_(torch.randn_like(parameter) * 0.03)
+    return network.requires_grad_(False)
+
+
+def given(frames: int) -> tuple[torch.Tensor, CondBF]:
+    g = torch.Generator().manual_seed(1)
+    latents = torch.randn(2, frames, PICTURE, 32, generator=g)
+    keys, look, noise = (torch.rand(2, frames, count, generator=g) for count in (4, 12, 8))
+    return latents, CondBF(keys, look, noise, torch.ones(2, frames))
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_going_on_at_once_is_dreaming_frame_by_frame(steps: int) -> None:
+    network, (latents, cond) = random_network(), given(46)
+    at_once = go_on(network, latents[:, :36], cond, sigmas_of(steps), torch.Generator().manual_seed(5))
+    noise = torch.Generator().manual_seed(5)
+    dream = begin(network, latents[:, :36], cond, sigmas_of(steps))
+    for frame in range(36, 46):
+        own = dream.next(cond.at(frame), torch.randn(2, PICTURE, 32, generator=noise))
+        assert torch.allclose(own, at_once[:, frame - 36], atol=1e-4)
+
+
+def test_training_predicts_what_dreaming_does() -> None:
+    """A target of two_stream sees exactly what the same frame sees when it is dreamed."""
+    network, (latents, cond) = random_network(), given(44)
+    noise = torch.randn(2, 10, PICTURE, 32, generator=torch.Generator().manual_seed(2))
+    level, reach = torch.full((2, 44), CONTEXT_SIGMA), torch.full((2,), network.shape.window)
+    trained, _ = network.two_stream(latents, noise, level, cond, reach)
+    dream = begin(network, latents[:, :40], cond, (1.0,))
+    own = dream.next(cond.at(40), noise[:, 6])
+    assert torch.allclose(trained[:, 6].clamp(-5, 5), own, atol=1e-4)
+
+
+def test_dice_are_plain_noise_and_offer_objects_one_time_in_ten() -> None:
+    luck = new_luck(np.random.default_rng(0), 400)
+    drawn = [luck.draw() for _ in range(200)]
+    dice = np.stack([dice for dice, _ in drawn])
+    offers = np.stack([row[:, [1, 3]] for _, row in drawn])
+    assert abs(dice.mean()) < 0.01 and abs(dice.std() - 1) < 0.01
+    assert 0.09 < offers.mean() < 0.11
+
+
+def test_a_frames_noise_carries_the_dice_and_is_else_free() -> None:
+    dice = torch.zeros(1, 200, DICE)
+    noise = frame_noise(dice, torch.Generator().manual_seed(0))
+    assert torch.equal(noise[:, :, :DICE], dice)
+    assert 0.8 < float(noise[:, :, DICE:].std()) < 1.2
+
+
+def test_errors_at_low_noise_count_more_but_not_without_bound() -> None:
+    weight = velocity_weight(torch.tensor([1.0, 0.2, 0.01]))
+    assert weight[0] == 1.0 and 1 < weight[1] < weight[2] == 4.0
