@@ -31,7 +31,7 @@ RECIPE = RecipeSpec(
     parents=("dream-autoencoder-1", "dream-teacher-1"),
     data="simulated driving, 60 looks (training/drive/simulator)",
     command="worldroom train dream",
-    method=Method.FLOW,
+    method=Method.DISTILLED,
 )
 
 

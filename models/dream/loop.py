@@ -144,10 +144,10 @@ class DreamLoop:
         digest = hashlib.sha256(state.x_PC.astype("<f4").tobytes()).hexdigest()
         return Outcome(state.frame_HWC[None], self._carry(state), digest)
 
-    def onward(self, state: DreamState) -> DreamCarry:
+    def early_carry(self, state: DreamState) -> DreamCarry:
         return self._carry(state)
 
-    def meet(self, state: DreamState, carry: DreamCarry) -> DreamState:
+    def rebase(self, state: DreamState, carry: DreamCarry) -> DreamState:
         return state  # pictures are made from latents alone
 
     def _carry(self, state: DreamState) -> DreamCarry:

@@ -38,15 +38,16 @@ from .stage_teacher import (
 from .windows import Store, Window, frame_noise, target_sigma, with_damage
 
 RATES = Rates(muon=0.008, adam=8e-4, warm_up=20, flat=0.4)
-GIVEN, STRIDE = 34, 10  # frames a session starts from; frames dreamed each turn, all of which are targets
-SESSIONS, SWITCHING = 8, 3
-OLDEST = (10, 120)  # frames a session dreams before it starts anew, at most: at first, and from RAMP on
-RAMP = 0.5
-RECORDED_EVERY, RECORDED = 3, 4  # turns, rows
+GIVEN, STRIDE = 34, 16  # frames a session starts from; frames dreamed each turn, all of which are targets
+SEEN = 18  # of the given frames, in the loss: what a target looks back to costs as much as the target
+SESSIONS, SWITCHING = 6, 2
+OLDEST = (16, 80)  # frames a session dreams before it starts anew, at most: at first, and from RAMP on
+RAMP = 0.7
+RECORDED_EVERY, RECORDED = 4, 4  # turns, rows
 STEPS, STEP_SHARE = (1, 2, 4), (0.7, 0.2, 0.1)  # of the rollouts
-TEACHER_STEPS, TAUGHT_ROWS = 4, 2
-TAUGHT = 0.5  # weight of the consistency loss
-YOUNG = 40  # frames after which the simulator's frame counts less
+TEACHER_STEPS, TAUGHT_ROWS, TAUGHT_EVERY = 4, 2, 4
+TAUGHT = 0.25  # weight of the consistency loss
+YOUNG = 30  # frames after which the simulator's frame counts less
 CONTEXT_NOISE = 0.15  # largest, on own contexts
 SOFT = 1e-3  # keeps the power smooth at zero
 CHECKPOINT_EVERY = 20
@@ -144,9 +145,12 @@ def train(
         dreamer = copy.deepcopy(learner.network).to(torch.bfloat16).requires_grad_(False)
         steps = int(rng.choice(STEPS, p=STEP_SHARE))
         truth, own, noise, ages = pool.turn(dreamer, sigmas_of(steps))
-        missed, taught = own_losses(learner, guide, truth, own, noise, steps, g)
+        teaches = guide if iteration % TAUGHT_EVERY == 0 else None
+        missed, taught = own_losses(learner, teaches, own_past(truth, own, noise, g), steps, g)
         weight_B1 = torch.where(ages <= YOUNG, 1.0, YOUNG / ages)[:, None]
-        loss = (missed * weight_B1).mean() + TAUGHT * taught.mean()
+        loss = (missed * weight_B1).mean()
+        if teaches is not None:
+            loss = loss + TAUGHT * taught.mean()
         recorded = float("nan")
         if iteration % RECORDED_EVERY == 0:
             loss_recorded, recorded = _recorded(learner, store, rng, g)
@@ -185,40 +189,47 @@ class OwnPast:
     def predicted(self, network: DreamTransformer, x_BTPC: Tensor, sigma_BT: Tensor) -> Tensor:
         """Clean pictures of the last STRIDE frames, in the network's own precision."""
         kind, rows = network.place.dtype, len(x_BTPC)
-        levels = torch.cat([sigma_BT.new_zeros(rows, GIVEN), sigma_BT], 1)
+        levels = torch.cat([sigma_BT.new_zeros(rows, SEEN), sigma_BT], 1)
         cond = self.truth.cond(self.noise_BFZ, levels).to(kind)
         reach = torch.full((rows,), network.shape.window)
         made, _ = network.two_stream(self.context_BFPC.to(kind), x_BTPC.to(kind), self.level_BF.to(kind), cond, reach)
         return made.float()
 
 
-def own_losses(
-    learner: Learner,
-    guide: DreamTransformer,
-    truth: Window,
-    own: Tensor,
-    noise_BFZ: Tensor,
-    steps: int,
-    g: torch.Generator,
-) -> tuple[Tensor, Tensor]:
-    """Errors of frames after the student's own past: to the simulator's [B, T]; of the last rows to the teacher's."""
+def own_past(truth: Window, own: Tensor, noise_BFZ: Tensor, g: torch.Generator) -> OwnPast:
+    """The last SEEN given frames and the dreamed ones, lightly noised."""
+    first = GIVEN - SEEN
+    own = own[:, first:]
     rows, frames = own.shape[:2]
     level = torch.rand(rows, frames, generator=g) * CONTEXT_NOISE * torch.rand(rows, 1, generator=g)
     s = level[..., None, None]
     context = (1 - s) * own + s * torch.randn(own.shape, generator=g)
-    past = OwnPast(context, level, truth, noise_BFZ)
-    x0 = truth.latents_BFPC[:, GIVEN:]
+    return OwnPast(context, level, truth.part(first, frames), noise_BFZ[:, first:])
+
+
+def own_losses(
+    learner: Learner, guide: DreamTransformer | None, past: OwnPast, steps: int, g: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Errors of frames after the student's own past: to the simulator's [B, T]; of the last rows to the teacher's.
+
+    Without a guide there are none of the latter. The first rows practise the later ones of `steps` steps.
+    """
+    x0 = past.truth.latents_BFPC[:, SEEN:]
+    rows = len(x0)
     noise = torch.randn(x0.shape, generator=g)
     sigma = torch.ones(rows, STRIDE)
-    if steps > 1:  # the first rows practise the later steps
+    if steps > 1:
         sigma[: rows - TAUGHT_ROWS] = 1 - torch.randint(steps, (rows - TAUGHT_ROWS, STRIDE), generator=g) / steps
     s = sigma[..., None, None]
     with torch.autocast("cpu", torch.bfloat16):
         made = past.predicted(learner.network, (1 - s) * x0 + s * noise, sigma)
+    missed = softened(made - x0)
+    if guide is None:
+        return missed, missed.new_zeros(0)
     last = past.rows(rows - TAUGHT_ROWS)
     rest = torch.ones(TAUGHT_ROWS, STRIDE)
     sample = sampled(noise[-TAUGHT_ROWS:], sigmas_of(TEACHER_STEPS), lambda x, at: last.predicted(guide, x, rest * at))
-    return softened(made - x0), softened(made[-TAUGHT_ROWS:] - sample)
+    return missed, softened(made[-TAUGHT_ROWS:] - sample)
 
 
 def softened(missed_BTPC: Tensor) -> Tensor:

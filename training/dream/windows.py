@@ -38,6 +38,9 @@ class Window:
     def rows(self, first: int, end: int) -> Window:
         return Window(*(t[first:end] for t in self._all()))
 
+    def part(self, first: int, frames: int) -> Window:
+        return Window(*(t[:, first : first + frames] for t in self._all()))
+
 
 @dataclass(slots=True)
 class Store:

@@ -1,0 +1,117 @@
+"""The dream's loop and runtime on random weights: its own checks, rows together as alone, and what a row may spoil."""
+
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+import pytest
+import torch
+from worldroom.models.contract.cache import CacheView
+from worldroom.models.contract.loop import StepKind
+from worldroom.models.dream import card
+from worldroom.models.dream.loop import Decoded, DecodeRow, Denoised, DenoiseRow, DreamResult, DreamRow, Made
+from worldroom.models.dream.parity import checks, loaded
+from worldroom.models.dream.runtime import DreamRuntime
+from worldroom.models.parity.ladder import ParityCheck
+
+ROWS, RING = 6, card.WINDOW + 1
+KINDS = (StepKind.DENOISE, StepKind.COMMIT_DENOISE, StepKind.DECODE)
+Work = list[tuple[DreamRow, CacheView]]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("check", checks(), ids=lambda check: str(check.level))
+def test_its_own_checks_hold_bit_by_bit(check: ParityCheck) -> None:
+    pairs = list(check.run())
+    assert len(pairs) > 50
+    assert all(np.array_equal(pair.ours, pair.reference) for pair in pairs)
+
+
+def runtime() -> DreamRuntime:
+    """With as many slots as rows, each full of keys and values of its own."""
+    made = cast(DreamRuntime, loaded().runtime)
+    made.allocate(ROWS)
+    rng = np.random.default_rng(1)
+    for slot in range(ROWS):
+        for entry in range(RING):
+            made.write_entry(slot, entry, rng.standard_normal(card.KV_BYTES_PER_ENTRY // 4, np.float32).tobytes())
+    return made
+
+
+def work(kind: StepKind) -> Work:
+    """Row i lies in slot i; how long its world is and where its entries lie is drawn."""
+    rng = np.random.default_rng(2)
+
+    def normal(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        return rng.standard_normal(shape, np.float32)
+
+    def made_of() -> Made:
+        keys = (rng.random(4) < 0.5).astype(np.float32)
+        return Made(keys, rng.dirichlet(np.ones(12)).astype(np.float32), normal(card.NOISE))
+
+    rows: Work = []
+    for slot in range(ROWS):
+        places = [int(place) for place in rng.permutation(RING)]
+        view = CacheView(slot, tuple(places[: slot * 7 % RING]), places[-1])
+        commit = made_of() if kind is StepKind.COMMIT_DENOISE else None
+        row: DreamRow = DenoiseRow(normal(40, 32), normal(3, 40, 32), float(rng.random()), made_of(), commit)
+        rows.append((DecodeRow(normal(40, 32)) if kind is StepKind.DECODE else row, view))
+    return rows
+
+
+def bits(result: DreamResult) -> bytes:
+    match result:
+        case Denoised(x0_PC):
+            return x0_PC.tobytes()
+        case Decoded(frame_HWC):
+            return frame_HWC.tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_together_are_rows_alone(kind: StepKind) -> None:
+    apart, together, rows = runtime(), runtime(), work(kind)
+    alone = [bits(apart.execute(kind, [row], [view])[0]) for row, view in rows]
+    assert len(set(alone)) == ROWS
+    staged = [apart.read_entry(view.slot, view.staged) for _, view in rows]
+    made = together.execute(kind, [row for row, _ in rows], [view for _, view in rows])
+    assert [bits(result) for result in made] == alone
+    assert [together.read_entry(view.slot, view.staged) for _, view in rows] == staged
+
+
+def test_a_row_that_is_not_a_number_spoils_itself_alone() -> None:
+    kind, apart, together = StepKind.COMMIT_DENOISE, runtime(), runtime()
+    rows = work(kind)[:3]
+    cast(DenoiseRow, rows[1][0]).history_3PC[2] = np.nan  # what the committed frame alone is made of
+    alone = [bits(apart.execute(kind, [row], [view])[0]) for row, view in rows]
+    made = together.execute(kind, [row for row, _ in rows], [view for _, view in rows])
+    assert [bits(result) for result in made] == alone
+    assert [bool(np.isfinite(cast(Denoised, result).x0_PC).all()) for result in made] == [True, False, True]
+    assert together.read_entry(1, rows[1][1].staged) == bytes(card.KV_BYTES_PER_ENTRY)
+
+
+def test_rows_that_do_not_belong_in_the_step_are_refused() -> None:
+    made = runtime()
+    ((row, view),) = work(StepKind.DENOISE)[:1]
+    for kind in (StepKind.COMMIT_DENOISE, StepKind.DECODE):
+        with pytest.raises(ValueError, match=f"a DenoiseRow cannot run in a '{kind}' step"):
+            made.execute(kind, [row], [view])
+
+
+def test_at_sigma_one_another_noise_is_another_frame() -> None:
+    """The noise of the picture and that beside it are both seen."""
+    made = runtime()
+    ((row, view),) = work(StepKind.DENOISE)[:1]
+    row = cast(DenoiseRow, row)
+    rows = [
+        DenoiseRow(row.x_PC, row.history_3PC, 1.0, row.made, None),
+        DenoiseRow(-row.x_PC, row.history_3PC, 1.0, row.made, None),
+        DenoiseRow(row.x_PC, row.history_3PC, 1.0, Made(row.made.controls_K, row.made.look_L, -row.made.noise_Z), None),
+    ]
+    assert len({bits(made.execute(StepKind.DENOISE, [one], [view])[0]) for one in rows}) == 3
