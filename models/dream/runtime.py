@@ -25,6 +25,7 @@ from ..contract.loop import StepKind
 from ..shared.road.autoencoder import DriveAutoencoder, to_frames
 from ..shared.road.look import LOOK
 from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.steps import misplaced, needed, paired
 from ..weights import load_module
 from . import card as sizes
 from .loop import Decoded, DecodeRow, Denoised, DenoiseRow, DreamResult, DreamRow, Made
@@ -65,13 +66,12 @@ class DreamRuntime:
 
     @torch.inference_mode()
     def execute(self, kind: StepKind, rows: Sequence[DreamRow], views: Sequence[CacheView | None]) -> list[DreamResult]:
-        if len(rows) != len(views):
-            raise ValueError(f"{len(rows)} rows but {len(views)} cache views")
+        pairs = paired(rows, views)
         match kind:
             case StepKind.DENOISE:
-                return self._denoise(_denoised(kind, rows), [_needed(view) for view in views])
+                return self._denoise(_denoised(kind, rows), [needed(view) for _, view in pairs])
             case StepKind.COMMIT_DENOISE:
-                return self._commit_denoise(_denoised(kind, rows), [_needed(view) for view in views])
+                return self._commit_denoise(_denoised(kind, rows), [needed(view) for _, view in pairs])
             case StepKind.DECODE:
                 return self._decode(rows)
             case _:
@@ -142,7 +142,7 @@ class DreamRuntime:
         tokens = []
         for row in rows:
             if not isinstance(row, DecodeRow):
-                raise ValueError(f"a {type(row).__name__} cannot run in a '{StepKind.DECODE}' step")
+                raise misplaced(StepKind.DECODE, row)
             tokens.append(row.x_PC)
         picture_B3HW = self._autoencoder.decode(_stacked(tokens))
         return [Decoded(frame_HWC) for frame_HWC in to_frames(picture_B3HW).numpy()]
@@ -169,7 +169,7 @@ def _denoised(kind: StepKind, rows: Sequence[DreamRow]) -> list[DenoiseRow]:
     commits = kind is StepKind.COMMIT_DENOISE
     for row in rows:
         if not isinstance(row, DenoiseRow) or (row.commit is not None) is not commits:
-            raise ValueError(f"a {type(row).__name__} cannot run in a '{kind}' step")
+            raise misplaced(kind, row)
     return fitting
 
 
@@ -183,9 +183,3 @@ def _conditions(made: Sequence[Made]) -> CondB:
         _stacked([one.look_L for one in made]),
         _stacked([one.noise_Z for one in made]),
     )
-
-
-def _needed(view: CacheView | None) -> CacheView:
-    if view is None:
-        raise ValueError("this step reads the cache and was given no view")
-    return view

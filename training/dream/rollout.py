@@ -103,7 +103,7 @@ class Dream:
 def begin(
     model: DreamTransformer, given_BFPC: Tensor, cond: CondBF, sigmas: tuple[float, ...], history: int | None = None
 ) -> Dream:
-    """A dream that has seen F given frames, three or more; of them and its own it knows `history` (None: the window)."""
+    """A dream that has seen F given frames, three or more; of those and its own it knows `history` (None: all)."""
     s, kind = model.shape, model.place.dtype
     k = torch.zeros(len(given_BFPC), s.temporal, s.tokens, s.heads, s.window, s.head_width, dtype=kind)
     pictures, cond = given_BFPC.to(kind), cond.to(kind)

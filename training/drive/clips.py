@@ -136,7 +136,7 @@ def flickering(clip: Clip, share: float, seed: int) -> Clip:
 
 def softened(clip: Clip) -> Clip:
     """Broken: blurred, as a mean of many roads is."""
-    x = clip.pictures_SFHWC.astype(np.float32)
+    x = clip.pictures_SFHWC.astype(np.uint16)
     for axis in (2, 3):
-        x = (np.roll(x, 2, axis) + np.roll(x, 1, axis) + x + np.roll(x, -1, axis) + np.roll(x, -2, axis)) / 5
+        x = (np.roll(x, 2, axis) + np.roll(x, 1, axis) + x + np.roll(x, -1, axis) + np.roll(x, -2, axis)) // 5
     return Clip(x.astype(np.uint8), clip.keys_SFK, clip.first)

@@ -1,8 +1,8 @@
 """How the road moves in pictures, by optical flow: metres a frame that the ground comes nearer, columns it turns.
 
-Least squares over two pictures (Lucas and Kanade 1981) with the camera's own motion as the only unknowns. On ground row
-r a point d metres nearer is r'^2 / (C F) d rows lower and (x - 64) r' / (C F) d columns farther out, r' = r - 31.4; what
-turns the car moves ground and skyline sideways. Knows neither keys nor the judge.
+Least squares over two pictures (Lucas and Kanade 1981) with the camera's own motion as the only unknowns. On ground
+row r a point d metres nearer is r'^2 / (C F) d rows lower and (x - 64) r' / (C F) d columns farther out, where
+r' = r - 31.4; what turns the car moves ground and skyline sideways. Knows neither keys nor the judge.
 
 Legend: N pairs of pictures, H rows, W columns.
 """

@@ -1,0 +1,71 @@
+"""Worlds to measure: the simulator itself, and the painter beside its simulated course (clips.py: what a player is).
+
+The simulator's worlds get 2 looks and more in a batch, each session its own, and keep them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...models.shared.road.look import THEMES
+from .clips import Keys, simulated
+from .course import Course, Networks, drawn, new_course, start_dream
+from .dream import Dream
+from .simulator.world import World
+
+
+def themes_of(seed: int, sessions: int) -> NDArray[np.int64]:
+    return np.random.default_rng([seed, 1]).integers(0, THEMES, sessions)
+
+
+@dataclass(slots=True)
+class Simulated:
+    """The simulator; `lost` is the share of frames that are shown without any of their objects."""
+
+    course: Course
+    lost: float
+    rng: np.random.Generator
+
+    @property
+    def world(self) -> World:
+        return self.course.world
+
+    def next(self, keys_SK: Keys) -> Tensor:
+        self.course.step(keys_SK)
+        world = self.course.world
+        kept = world.object_BSO.copy()
+        world.object_BSO[self.rng.random(len(kept)) < self.lost] = -1e9
+        picture = simulated(world)
+        world.object_BSO[:] = kept
+        return picture
+
+
+def simulator(seed: int, sessions: int, lost: float = 0.0) -> Simulated:
+    return Simulated(new_course(seed, themes_of(seed, sessions)), lost, np.random.default_rng([seed, 2]))
+
+
+@dataclass(slots=True)
+class Painted:
+    """Today's painter, whose innovations are those of the course beside it."""
+
+    networks: Networks
+    course: Course
+    dream: Dream
+
+    @property
+    def world(self) -> World:
+        return self.course.world
+
+    @torch.inference_mode()
+    def next(self, keys_SK: Keys) -> Tensor:
+        return drawn(self.networks, self.dream.next(self.course.step(keys_SK)))
+
+
+def painter(networks: Networks, seed: int, sessions: int) -> Painted:
+    course = new_course(seed, themes_of(seed, sessions))
+    return Painted(networks, course, start_dream(networks, course, seed))
