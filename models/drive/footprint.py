@@ -1,7 +1,7 @@
 """Bytes and FLOPs of the drive card, counted by running it."""
 
 from ..contract.footprint import Footprint
-from ..shared.counted import count
+from ..counted import count
 from .card import WEIGHTS
 from .load import load_drive
 

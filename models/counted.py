@@ -19,11 +19,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from ...kernels.row_grouping import ONEDNN
-from ..contract.footprint import Footprint, FootprintPart, StepCost
-from ..contract.loaded import LoadedCard
-from ..parity.session import ChunkInput, ParitySession
-from . import serial
+from ..kernels.row_grouping import ONEDNN
+from .contract.footprint import Footprint, FootprintPart, StepCost
+from .contract.loaded import LoadedCard
+from .parity.session import ChunkInput, ParitySession
+from .shared import serial
 
 Shape = Sequence[int]
 _READS = {"commit_denoise": "transformer", "denoise": "transformer", "decode": "autoencoder"}
