@@ -78,7 +78,7 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: Bar) -> None:
         case Stage.AUTOENCODER:
             _autoencoder(out, budget, seed, bar)
         case Stage.DATA:
-            _data(out, budget, seed, bar)
+            _drive_on(out, budget, seed, bar)
         case Stage.TEACHER:
             bar.total(budget.teacher)
 
@@ -165,7 +165,7 @@ def _autoencoder(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
     )
 
 
-def _data(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
+def _drive_on(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
     bar.total(budget.shards + budget.held_shards)
     autoencoder = autoencoder_of(out / "autoencoder.pt")
     for name, count, data_seed in (("train", budget.shards, seed + 11), ("held", budget.held_shards, HELD_SEED)):
