@@ -20,13 +20,13 @@ def svg(report: SimulationReport, played: Played) -> str:
         ("device at work", "%", ([100 * part for part in utilisation(played)],), 100.0),
         ("late chunks", "%", ([100 * part for part in late_share(played)],), 1.0),
         (
-            "memory: sessions, budget",
+            "memory of sessions, there for them",
             "GB",
             ([s.memory / 1e9 for s in samples], [report.memory_budget / 1e9] * len(samples)),
             0.001,
         ),
     )
-    title = f"{', '.join(card.card for card in report.cards)} on {report.device}, {report.policy} level: {report.trace}"
+    title = f"{', '.join(card.card for card in report.cards)} on {report.device}, {report.policy} level"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
         f'font-size="13" fill="{INK}"><rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
@@ -56,7 +56,7 @@ def _panel(
     bottom = top + PANEL
     parts = [
         f'<rect x="{LEFT}" y="{top}" width="{WIDTH - LEFT - 20}" height="{PANEL}" fill="none" stroke="#bbb"/>',
-        f'<text x="{LEFT + 6}" y="{top + 16}">{escape(name)}</text>',
+        f'<text x="{LEFT}" y="{top - 6}">{_legend(name)}</text>',
         f'<text x="{LEFT - 6}" y="{top + 12}" text-anchor="end">{high:.3g} {unit}</text>',
         f'<text x="{LEFT - 6}" y="{bottom}" text-anchor="end">0</text>',
     ]
@@ -67,6 +67,12 @@ def _panel(
         )
         parts.append(f'<path d="M{LEFT} {bottom}{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
     return parts
+
+
+def _legend(name: str) -> str:
+    """Each word group in the colour of its line."""
+    words = zip(name.split(", "), (LINE, SECOND), strict=False)
+    return " ".join(f'<tspan fill="{colour}">{escape(word)}</tspan>' for word, colour in words)
 
 
 def _ticks(seconds: float) -> list[tuple[float, str]]:
