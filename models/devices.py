@@ -37,7 +37,7 @@ H200 = DataSheet("h200", "H200", 141, 989, 67, 4800, "NVIDIA H200 SXM datasheet,
 B200 = DataSheet("b200", "B200", 180, 2250, 75, 7700, "NVIDIA HGX B200 datasheet, an eighth of the board")
 CPU_AVX2 = DataSheet(
     "cpu-avx2",
-    "one core with AVX2 at 3 GHz",
+    "cores with AVX2 at 3 GHz, one for each queue",
     16,
     0.096,
     0.096,

@@ -62,7 +62,8 @@ def hold(setup: Setup, seconds: float, seed: int, most: int = MOST) -> CrowdRepo
 
 def table(report: CrowdReport) -> Table:
     said = f"the next is refused: {report.refused}" if report.refused else "no one was refused"
-    title = f"{report.device} holds {report.held} people of {', '.join(report.cards)} at their pace; {said}"
+    who = f"{report.held} of {len(report.rows)} people who were let in"
+    title = f"{', '.join(report.cards)} on {report.device}: {who} are within SLO at once; {said}"
     shown = Table(title=title, title_justify="left", caption="; ".join(report.origins), caption_justify="left")
     for heading in ("people", "within SLO", "most late", "key p95 ms", "at work", "memory GB"):
         shown.add_column(heading, justify="right")
