@@ -102,6 +102,19 @@ class Library:
         chunks = types.get("chunk.committed", 0)
         return SessionDetail(await self._session(summary), likes, dislikes, chunks, types, tuple(marks))
 
+    async def entries(self, session: str, after: int, types: tuple[str, ...], most: int) -> list[Entry]:
+        """Entries beyond number `after` whose type, or its group, is one of `types` (none = all). Raises
+        `LIBRARY_FAULTS`."""
+        found: list[Entry] = []
+        async for entry in self._history.read(session, after):
+            if len(found) >= most:
+                break
+            if isinstance(entry, Entry):
+                kind = str(type(entry.event).__struct_config__.tag)
+                if not types or kind in types or kind.partition(".")[0] in types:
+                    found.append(entry)
+        return found
+
     async def _summary(self, name: str) -> SessionSummary | None:
         kept = self._kept.get(name)
         if kept is not None:

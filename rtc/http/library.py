@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse
 
@@ -68,6 +69,20 @@ def add_library(app: FastAPI, library: Library) -> None:
             raise ApiFault(404, "no_session", str(error)) from None
         except LIBRARY_FAULTS as error:
             raise ApiFault(503, "journal", str(error), BUSY_RETRY_S) from None
+
+    @app.get("/v1/library/{session}/entries")
+    async def entries(session: str, request: Request) -> Response:
+        """One JSON object a line; `after` is the number of the last entry that the reader has."""
+        if SESSION.fullmatch(session) is None:
+            raise ApiFault(404, "no_session", "there is no session of that name")
+        after, most = _whole(request, "after", 0, 10**12), _whole(request, "most", 1000, 10_000)
+        types = tuple(filter(None, request.query_params.get("types", "").split(",")))
+        try:
+            found = await library.entries(session, after, types, most)
+        except LIBRARY_FAULTS as error:
+            raise ApiFault(503, "journal", str(error), BUSY_RETRY_S) from None
+        lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in found)
+        return Response(lines, media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
 
     @app.get("/v1/library/{session}/{file}")
     async def film(session: str, file: str) -> Response:

@@ -1,0 +1,1 @@
+"""Examples that learn from what sessions wrote down."""
