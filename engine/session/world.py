@@ -64,7 +64,7 @@ class SessionWorld:
             features=tuple((feature(share.key), share.weight) for share in conditions.prompts),
             carry=self.carry,
             committed=self.served.pool.count(self.slot),
-            opening_FHWC=None if self.first_frames is None else self.first_frames.unpack(),
+            first_frames_FHWC=None if self.first_frames is None else self.first_frames.unpack(),
             written=self.written,
         )
 

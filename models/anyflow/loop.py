@@ -131,7 +131,7 @@ class AnyFlowLoop:
             kept_FCHW=np.zeros((0, *shape[1:]), np.float32) if carry is None else carry.latents_FCHW,
             partition=(*past, frames),
             committed=False,
-            picture_HWC=last_picture(ask.opening_FHWC, spec.rows * 8, spec.columns * 8) if carry is None else None,
+            picture_HWC=last_picture(ask.first_frames_FHWC, spec.rows * 8, spec.columns * 8) if carry is None else None,
             features=None if carry is None else carry.features,
             pictures=None,
         )

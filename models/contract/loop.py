@@ -97,7 +97,7 @@ class Ask(Generic[Carry]):
     `features`: (embedding, weight) per prompt share, embeddings as the family's prompt_encode step returned them.
     `carry`: what the previous chunk's `Outcome` handed on; None at the start of a world or after a reset.
     `committed`: chunks whose cache write is committed in this session's slot since its last reset.
-    `opening_FHWC`: frames the world starts from (one image, or the end of a video), uint8 RGB of the card's size;
+    `first_frames_FHWC`: frames the world starts from (one image, or the end of a video), uint8 RGB of the card's size;
     read by the first chunk alone, and only by cards whose loops have an ENCODE step. `written`: embedding of the text
     that the card's prompt loop wrote last; None where there is none, or none yet.
     """
@@ -110,7 +110,7 @@ class Ask(Generic[Carry]):
     features: tuple[tuple[object, float], ...]
     carry: Carry | None
     committed: int
-    opening_FHWC: npt.NDArray[np.uint8] | None = None
+    first_frames_FHWC: npt.NDArray[np.uint8] | None = None
     written: object | None = None
 
 

@@ -136,7 +136,7 @@ class MatrixGameLoop:
             seed=ask.seed,
             branch=ask.branch,
             chunk=ask.chunk,
-            opening_HWC=last_picture(ask.opening_FHWC, spec.rows * 8, spec.columns * 8),
+            opening_HWC=last_picture(ask.first_frames_FHWC, spec.rows * 8, spec.columns * 8),
             palette=mixed(ask.features, (2, 3)),
             world=None if carry is None else carry.world,
             first_frame=0 if carry is None else carry.frames,

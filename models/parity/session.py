@@ -36,7 +36,7 @@ class ChunkInput:
 @dataclass(slots=True)
 class ParitySession:
     """One world. `plan` is the step it waits for; `advance` takes that step's result and says when a chunk is done.
-    `opening_FHWC`: what it begins from.
+    `first_frames_FHWC`: what it begins from.
     """
 
     loaded: LoadedCard
@@ -44,7 +44,7 @@ class ParitySession:
     seed: int
     inputs: Sequence[ChunkInput]
     features: Callable[[str], object]
-    opening_FHWC: NDArray[np.uint8] | None = None
+    first_frames_FHWC: NDArray[np.uint8] | None = None
     committed: tuple[int, ...] = ()
     commits: int = 0
     carry: Any = None
@@ -91,7 +91,7 @@ class ParitySession:
             features=tuple((self.features(text), weight) for text, weight in given.shares),
             carry=self.carry,
             committed=self.commits,
-            opening_FHWC=self.opening_FHWC if self.carry is None else None,
+            first_frames_FHWC=self.first_frames_FHWC if self.carry is None else None,
             written=self.prompts.written,
         )
         self.state, self._rebuilt, self._staged = self.loaded.loop.init(ask), (), False

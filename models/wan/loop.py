@@ -104,8 +104,8 @@ class WanLoop:
             phase=Phase.DENOISE,
         )
         if carry is None:
-            if ask.opening_FHWC is not None:
-                opening = self._opening(ask.opening_FHWC)
+            if ask.first_frames_FHWC is not None:
+                opening = self._opening(ask.first_frames_FHWC)
                 return msgspec.structs.replace(state, opening_3THW=opening, phase=Phase.ENCODE)
             return state
         if self._plan.context:
