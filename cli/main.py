@@ -11,6 +11,7 @@ import typer
 from .. import __version__
 from . import join
 from .errors import fail
+from .output import told_output
 from .settings import ENV_PREFIX, settings
 
 app = typer.Typer(
@@ -66,4 +67,5 @@ def version() -> None:
 
 def main() -> None:
     """Entry point of the console script."""
-    app(auto_envvar_prefix=ENV_PREFIX)
+    with told_output():
+        app(auto_envvar_prefix=ENV_PREFIX)

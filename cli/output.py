@@ -1,5 +1,11 @@
 """Printing: one JSON object with stable keys, or a rich table of the same struct; a line of progress; short numbers."""
 
+import errno
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import msgspec
@@ -9,6 +15,38 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+BROKEN_PIPE = 141
+"""Exit status of who wrote to a pipe that nobody reads any more, as shells have it: 128 + SIGPIPE."""
+
+
+@contextmanager
+def told_output() -> Iterator[None]:
+    """What a terminal cannot show is replaced; a reader who goes away ends us in silence, a full disk in one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        _discard_output()
+        if error.errno == errno.EPIPE:
+            sys.exit(BROKEN_PIPE)
+        print(f"worldroom: the output cannot be written: {error.strerror}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _discard_output() -> None:
+    """So that the interpreter does not try once more, and complain, when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def print_object(report: msgspec.Struct) -> None:

@@ -231,6 +231,7 @@ class Engine:
 
     def _released(self, session: EngineSession) -> None:
         self._going.discard(session)
+        self._upkeep.released()
         self._reception.stir()
         session.served.counters += session.counters
 

@@ -1,8 +1,8 @@
-"""What an engine does beside serving: it inspects its pools and keeps its prices on disk. Off the hot path."""
+"""What an engine does beside serving: inspects its pools, gives memory back, keeps its prices on disk. Off the hot path."""
 
 import asyncio
 
-from . import cost_store
+from . import cost_store, heap
 from .caches.integrity import IntegrityCheck
 from .card import CardRuntime
 from .services import Services
@@ -22,7 +22,12 @@ class Maintenance:
         self._subjects = {card: cost_store.subject(one, device) for card, one in kept.items()}
         self._written: dict[str, cost_store.PriceSheet] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._released = False
         self.inspection = IntegrityCheck((services.features, *(one.pool for one in served.values())))
+
+    def released(self) -> None:
+        """A session is gone: its memory goes back to the system at the next quiet moment."""
+        self._released = True
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -46,6 +51,9 @@ class Maintenance:
             if dispatcher.idle or clock.now() >= latest:
                 self.inspection.go_on(clock.now, INSPECT_BUDGET)
                 latest = clock.now() + INSPECT_LATEST
+                if self._released:
+                    self._released = False
+                    await asyncio.get_running_loop().run_in_executor(self._services.encoders, heap.give_back)
 
     async def _keep(self) -> None:
         while True:

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 class CloseReason(StrEnum):
     LEASE = "lease"
+    UNATTENDED = "unattended"
     SHUTDOWN = "shutdown"
 
 
@@ -75,6 +76,8 @@ class Room:
         self._clock = clock
         self._counters = counters
         self._entropy = entropy
+        self.empty_since: float | None = None if record is None else clock.now()
+        """When the last one went; None while somebody is connected or nobody has been yet."""
         if record is not None:
             self.seats.restore(record.seats, session.new_inbox)
             self.wheel.restore(record.driver)
@@ -106,6 +109,7 @@ class Room:
             seat = self.seats.add(*names, wish, rights, self.session.new_inbox())
         else:
             self._take_over(seat, rights)
+        self.empty_since = None
         self.session.end_hold()  # before the newcomer is connected: its first message is `Welcome`
         self._audience.connect(seat.participant, sink)
         comes_to_drive = seat.rights.grant is Grant.DRIVER and want is not Role.SPECTATOR
@@ -196,6 +200,7 @@ class Room:
             self._give_up(seat)
         self.wheel.announce()
         if self.connected == 0:
+            self.empty_since = self._clock.now()
             self.session.hold()
 
     def _start_lease(self, seat: Seat) -> None:

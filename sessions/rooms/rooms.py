@@ -23,6 +23,7 @@ from .log import WaitLog, stopped
 from .names import ROOM_NAME_RULE, valid_room
 from .participant import Participant
 from .recording import RoomRecordings
+from .refusals import full, refusal
 from .rights import OPEN, Rights
 from .room import CloseReason, Room, RoomRecord, RoomSpec
 from .suspend import RoomSuspension
@@ -32,6 +33,9 @@ log = logging.getLogger(__name__)
 
 SETTLE_S = 0.15
 """From the last viewer's leaving until a chunk that was in flight is surely done."""
+
+UNATTENDED_S = 4.0
+"""A room without anybody for so long makes room for who waits in line; a reload is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class Rooms:
         entry = self._entries.get(room)
         refused = self._refused_at_once(room)
         if refused is None and entry is not None and entry.room is not None and not entry.room.has_seat(token, rights):
-            refused = _full(entry.room)
+            refused = full(entry.room)
         self._counters.joins_refused += refused is not None
         return refused
 
@@ -181,22 +185,39 @@ class Rooms:
                 self._nobody_waits(entry)
         if isinstance(room, Refused):
             self._line.stands(name, room)
+            if room.queue_place:
+                await self._make_room()
             return room
         if room.session.state is WorldState.CLOSED:
-            return _refusal(RefusalReason.NOT_READY, "the world ended as it began", retry_after_s=1.0)
+            return refusal(RefusalReason.NOT_READY, "the world ended as it began", retry_after_s=1.0)
         seated = room.seat(sink, token, want_role, wish, rights)
         if seated is None:
-            return _full(room)
+            return full(room)
         return seated
+
+    async def _make_room(self) -> None:
+        """Somebody stands in line: the world that nobody has attended for longest is suspended, else it ends."""
+        now = self._clock.now()
+        empty = {entry.room.empty_since: entry for entry in self._entries.values() if entry.room is not None}
+        since = min((at for at in empty if at is not None and now - at >= UNATTENDED_S), default=None)
+        if since is None or (room := empty[since].room) is None:
+            return
+        log.info("room %s is unattended and makes room for who waits", room.spec.name)
+        self._forget(empty[since])
+        if self._suspension is None or not await self._suspension.suspend(room):
+            room.close(CloseReason.UNATTENDED)
+            room.end()
+        if self._recordings is not None:
+            self._recordings.ended(room)
 
     def _refused_at_once(self, name: str) -> Refused | None:
         if not valid_room(name):
-            return _refusal(RefusalReason.ROOM_NAME, ROOM_NAME_RULE, retry_after_s=0.0)
+            return refusal(RefusalReason.ROOM_NAME, ROOM_NAME_RULE, retry_after_s=0.0)
         if self._closing:
-            return _refusal(RefusalReason.NOT_READY, "the server is shutting down", retry_after_s=5.0)
+            return refusal(RefusalReason.NOT_READY, "the server is shutting down", retry_after_s=5.0)
         if name not in self._entries and len(self._entries) >= self._spec.rooms:
             detail = f"all {self._spec.rooms} rooms of this server are in use"
-            return _refusal(RefusalReason.NO_SLOT, detail, retry_after_s=5.0)
+            return refusal(RefusalReason.NO_SLOT, detail, retry_after_s=5.0)
         return None
 
     def _nobody_waits(self, entry: _Entry) -> None:
@@ -293,15 +314,6 @@ class Rooms:
     def _forget(self, entry: _Entry) -> None:
         if self._entries.get(entry.name) is entry:
             del self._entries[entry.name]
-
-
-def _refusal(reason: RefusalReason, detail: str, retry_after_s: float) -> Refused:
-    return Refused(session="", reason=reason, detail=detail, queue_place=0, retry_after_s=retry_after_s)
-
-
-def _full(room: Room) -> Refused:
-    detail = f"all {room.spec.seats} seats of this room are taken"
-    return _refusal(RefusalReason.ROOM_FULL, detail, retry_after_s=5.0)
 
 
 def _view(room: Room) -> RoomView:

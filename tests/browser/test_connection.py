@@ -148,3 +148,18 @@ def test_a_browser_without_h264_is_told_so(visitor: MakeVisitor, room: str) -> N
     free.open(room)
     free.until("document.body.dataset.phase === 'no-h264'")
     assert free.text("#notice-title") == "This browser cannot play H.264"
+
+
+def test_case_65_an_empty_room_makes_room_for_who_waits_and_its_world_comes_back(visitor: MakeVisitor) -> None:
+    with serving("toy", "--option", "fps=12", "--slots", "1", "--lease", "600") as small:
+        first, second = visitor(), visitor()
+        first.open(f"{small}/r/first").until_playing()
+        session = first.world("welcome.session")
+        first.until("worldroom.world.onScreen.chunk > 12")
+        second.open(f"{small}/r/second")
+        second.until("document.body.dataset.phase === 'full'")
+        first.page.goto("about:blank")
+        second.until_playing()
+        second.page.close()
+        back = visitor().open(f"{small}/r/first").until_playing()
+        assert back.world("welcome.session") == session, "the world was suspended, not ended"
