@@ -1,4 +1,4 @@
-"""Memory that the C library keeps after a session has gone: encoders and latents of many threads leave holes in its heaps.
+"""Memory that the C library keeps after a session has gone: encoders and latents of many threads leave holes in heaps.
 
 glibc gives back only what lies free at a heap's top, so a worker grows with every room. `give_back` is its own call for
 the rest; where the C library has none (musl, macOS) nothing is done.

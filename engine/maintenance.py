@@ -1,4 +1,4 @@
-"""What an engine does beside serving: inspects its pools, gives memory back, keeps its prices on disk. Off the hot path."""
+"""What an engine does beside serving: inspects its pools, gives memory back, keeps prices on disk. Off the hot path."""
 
 import asyncio
 
