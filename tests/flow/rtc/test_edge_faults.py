@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ import threading
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from fastapi import FastAPI
@@ -267,3 +269,26 @@ def test_case_89_a_hang_up_of_the_terminal_is_a_request_to_stop_but_not_under_no
             assert stopping.should_exit is not ignored
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+async def test_case_56_a_storm_of_reloads_leaves_no_error_in_the_log(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each offer takes the seat over while the connection before it is still being made."""
+    token = None
+    for _ in range(12):
+        pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        pc.addTransceiver("video", direction="recvonly")
+        pc.createDataChannel("control")
+        await pc.setLocalDescription(await pc.createOffer())
+        body = msgspec.json.encode({"sdp": pc.localDescription.sdp} | ({"token": token} if token else {}))
+        reply = await post(served.base, body)
+        assert reply.status_code == 200
+        token = reply.json()["token"]
+        await pc.setRemoteDescription(RTCSessionDescription(reply.json()["sdp"], "answer"))
+        await asyncio.sleep(0.02)
+        await pc.close()
+    await served.until(lambda: served.edge.viewers == ())
+    await asyncio.sleep(0.2)
+    gc.collect()  # a task whose exception nobody took says so when it is collected
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
