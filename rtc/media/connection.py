@@ -16,7 +16,7 @@ from aiortc import (
     RTCRtpTransceiver,
     RTCSessionDescription,
 )
-from aiortc.exceptions import InternalError, OperationError
+from aiortc.exceptions import InternalError, InvalidStateError, OperationError
 from aiortc.mediastreams import MediaStreamTrack
 from aiortc.rtcdtlstransport import RTCDtlsTransport
 
@@ -138,6 +138,14 @@ class ViewerConnection(RTCPeerConnection):
         super()._RTCPeerConnection__createSctpTransport()  # type: ignore[misc]
         assert self.sctp is not None
         self.partial.bound(self.sctp)
+
+    async def _RTCPeerConnection__connect(self) -> None:
+        """In a task that nobody awaits: a connection that ends while it is made, as in a storm of reloads, has not
+        failed."""
+        try:
+            await super()._RTCPeerConnection__connect()  # type: ignore[misc]
+        except (InvalidStateError, ConnectionError) as error:
+            log.info("a connection ended while it was made (%s)", type(error).__name__)
 
     def _RTCPeerConnection__createDtlsTransport(self) -> RTCDtlsTransport:
         transport: RTCDtlsTransport = super()._RTCPeerConnection__createDtlsTransport()  # type: ignore[misc]
