@@ -130,3 +130,30 @@ def test_case_61_after_the_server_was_killed_the_page_says_that_the_world_is_new
         assert (ada.world("welcome.role"), bob.world("welcome.role")) == ("driver", "spectator")
         again.send_signal(signal.SIGTERM)
         again.wait(PATIENCE_S)
+
+
+def test_it_plays_on_plain_http_where_browsers_give_pages_less(visitor: MakeVisitor, room: str) -> None:
+    """As in a LAN: no pads, no clipboard, no keyboard map, no full screen by script."""
+    alice = visitor()
+    alice.page.add_init_script(
+        "for (const name of ['clipboard', 'keyboard', 'getGamepads'])"
+        " Object.defineProperty(navigator, name, { value: undefined });"
+    )
+    alice.open(room.rpartition("/r/")[0])
+    alice.until("document.querySelectorAll('.world').length > 0")
+    alice.open(room).until_playing()
+    alice.page.evaluate("dispatchEvent(new Event('gamepadconnected'))")
+    alice.page.keyboard.down("ArrowLeft")
+    alice.until("document.querySelector('.cap[data-control=left]').classList.contains('applied')")
+    assert alice.complaints == []
+
+
+def test_it_plays_in_a_frame_of_another_page(visitor: MakeVisitor, room: str) -> None:
+    alice = visitor()
+    alice.open(room.rpartition("/r/")[0])
+    alice.page.set_content(
+        f"<iframe src='{room}' sandbox='allow-scripts allow-same-origin' width=900 height=600></iframe>"
+    )
+    frame = alice.page.frame_locator("iframe")
+    frame.locator("body[data-shows=frames]").wait_for(timeout=30_000)
+    assert frame.locator("#state-text").inner_text() == "Live"

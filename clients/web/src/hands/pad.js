@@ -25,6 +25,15 @@ const DIRECTION_BUTTONS = { up: 12, down: 13, left: 14, right: 15 };
 /** A, X, B, Y, the shoulders, the triggers, the sticks. */
 const FACE = [0, 2, 1, 3, 5, 4, 7, 6, 10, 11];
 
+/** What is plugged in; nothing where a page may not know (plain http, a foreign frame). @returns {Gamepad[]} */
+export function connectedPads() {
+  try {
+    return [...(navigator.getGamepads?.() ?? [])].filter((pad) => pad !== null && pad.connected);
+  } catch {
+    return [];
+  }
+}
+
 /** @param {PadParts} pad @returns {Rest} */
 export function restOf(pad) {
   return { axes: [...pad.axes], buttons: pad.buttons.map(({ value }) => value), awake: new Set() };
@@ -144,15 +153,15 @@ export function listenToPads(to) {
   };
 
   const look = (/** @type {number} */ now_ms) => {
-    const pads = navigator.getGamepads().filter((pad) => pad !== null && pad.connected);
+    const pads = connectedPads();
     const listens = to.listens();
     const seconds = Math.min(0.1, (now_ms - before_ms) / 1000);
     before_ms = now_ms;
-    const here = new Set(listens ? pads.map((pad) => read(/** @type {Gamepad} */ (pad), seconds)) : []);
+    const here = new Set(listens ? pads.map((pad) => read(pad, seconds)) : []);
     for (const source of seen.keys()) {
       if (here.has(source)) continue;
       to.letGo(source);
-      const gone = !pads.some((pad) => pad && source === `pad:${pad.index}:${pad.id}`);
+      const gone = !pads.some((pad) => source === `pad:${pad.index}:${pad.id}`);
       if (gone) seen.delete(source);
     }
     reading = pads.length > 0;

@@ -1,6 +1,6 @@
 /** A gamepad walks a page of links: the cross or the stick moves the focus, A follows it. */
 
-import { readPad, restOf } from '../hands/pad.js';
+import { connectedPads, readPad, restOf } from '../hands/pad.js';
 
 const EVERY_MS = 60;
 const PUSHED = 0.6;
@@ -12,8 +12,7 @@ export function padMovesFocus() {
   const seen = new Map();
   setInterval(() => {
     if (!document.hasFocus()) return;
-    for (const pad of navigator.getGamepads()) {
-      if (!pad?.connected) continue;
+    for (const pad of connectedPads()) {
       const state = seen.get(pad.index) ?? { rest: restOf(pad), down: new Set() };
       seen.set(pad.index, state);
       const now = readPad(pad, state.rest);
