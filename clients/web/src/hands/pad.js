@@ -28,7 +28,7 @@ const FACE = [0, 2, 1, 3, 5, 4, 7, 6, 10, 11];
 /** What is plugged in; nothing where a page may not know (plain http, a foreign frame). @returns {Gamepad[]} */
 export function connectedPads() {
   try {
-    return [...(navigator.getGamepads?.() ?? [])].filter((pad) => pad !== null && pad.connected);
+    return (navigator.getGamepads?.() ?? []).flatMap((pad) => (pad?.connected ? [pad] : []));
   } catch {
     return [];
   }
