@@ -51,6 +51,7 @@ class CardRow(msgspec.Struct, frozen=True):
     components: tuple[str, ...]
     loops: tuple[str, ...] = ()
     program: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
     previews: bool = False
@@ -190,12 +191,11 @@ def _shown(name: str, value: object) -> str:
             raise TypeError(f"no way to show {name} = {value!r}")
 
 
-def _graph(card: ModelCard) -> tuple[str, ...]:
-    """Where each node runs, then what flows from node to node; of what may go in, what this card takes."""
-    takes, program = card.capabilities.takes, card.program
-    nodes = tuple(f"{node.name}: {node.where}" for node in program.nodes)
-    edges = [edge for edge in program.edges if edge.source != INPUT or edge.payload in takes]
-    return *nodes, *(f"{edge.source} -> {edge.target}: {edge.payload}" for edge in edges)
+def _flows(card: ModelCard) -> tuple[str, ...]:
+    """What flows from node to node of its program; of what may go in, what this card takes."""
+    takes = card.capabilities.takes
+    edges = [edge for edge in card.program.edges if edge.source != INPUT or edge.payload in takes]
+    return tuple(f"{edge.source} -> {edge.target}: {edge.payload}" for edge in edges)
 
 
 def _component(part: ComponentSpec) -> str:
@@ -236,7 +236,8 @@ def _row(name: str, counted: bool = False) -> CardRow:
         controls=tuple(f"{control.name}: {' '.join(control.keys)}" for control in card.controls),
         components=tuple(_component(part) for part in card.components),
         loops=tuple(f"{loop.name}: {' '.join(loop.steps)}" for loop in card.loops),
-        program=_graph(card),
+        program=tuple(f"{node.name}: {node.where}" for node in card.program.nodes),
+        flows=_flows(card),
         takes=tuple(card.capabilities.takes),
         gives=tuple(card.capabilities.gives),
         previews=card.capabilities.previews,
