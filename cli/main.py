@@ -9,7 +9,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import typer
 
 from .. import __version__
-from . import join
+from . import join, play
 from .errors import fail
 from .output import told_output
 from .settings import ENV_PREFIX, settings
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 app.callback()(settings)
 app.command("join")(join.join)
+app.command("play")(play.play)
 
 
 def _add_server_commands() -> None:

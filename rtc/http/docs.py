@@ -12,6 +12,7 @@ import msgspec
 from ...sessions.schema_text import section
 from .. import wire
 from ..wire import Channel, ClientMessage, ServerMessage
+from .vectors import vectors_json
 
 BODIES: tuple[type[msgspec.Struct], ...] = (
     wire.OfferBody,
@@ -115,6 +116,7 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
     (folder / "PROTOCOL.md").write_text(protocol_markdown())
     (folder / "protocol.schema.json").write_bytes(json_schema())
+    (folder / "game_client_vectors.json").write_text(vectors_json())
 
 
 if __name__ == "__main__":
