@@ -30,6 +30,7 @@ READ_WHOLE = {
     "RecordingView": "whoever asked for a film",
     "ExportReport": "printed whole",
     "ExportedSession": "manifest.json",
+    "Vector": "docs/game_client_vectors.json",
 }
 """Structs that somebody reads as a whole, field by field without naming them: who."""
 
