@@ -6,11 +6,9 @@ Knows sessions by name only: who comes in is `admission/admission.py`, what happ
 
 import asyncio
 import math
-import tempfile
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from ..clock import Clock
 from ..models.contract.loaded import LoadedCard
@@ -56,7 +54,6 @@ class Engine:
         store: SnapshotFolder | None = None,
         kept: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
         prices: CostStore | None = None,
-        raw: Path | None = None,
         observers: tuple[Observer, ...] = (Finite(),),
     ) -> None:
         self._spec, self._clock = spec, clock
@@ -82,7 +79,6 @@ class Engine:
             store,
             kept,
             prices,
-            raw or Path(tempfile.gettempdir()),
         )
         self._upkeep = Maintenance(self.runtimes, self.services, self._device.name)
         self._serving: asyncio.Task[None] | None = None

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ..clock import Clock
 from .caches.feature_cache import FeatureCache
@@ -22,8 +21,7 @@ class Services:
     """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree.
 
     `store` keeps checkpoints, None = nobody wants any; `kept(session, chunk, epoch)` hears of every one. `prices` keeps
-    what steps cost, None = every start measures. `raw`: folder for frames in shared
-    memory. `encoding`: prompts on their way to be features, by key.
+    what steps cost, None = every start measures. `encoding`: prompts on their way to be features, by key.
     """
 
     clock: Clock
@@ -37,5 +35,4 @@ class Services:
     store: SnapshotFolder | None
     kept: Callable[[str, int, int], None]
     prices: CostStore | None
-    raw: Path
     encoding: dict[str, asyncio.Event] = field(default_factory=dict)

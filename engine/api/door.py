@@ -8,7 +8,6 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
-from ...models.contract.card import Pixels
 from ...models.contract.conditions import Conditions, PromptMeaning
 from ...models.contract.first_frames import FirstFrames
 from ...models.contract.version import CONTRACT_VERSION
@@ -22,8 +21,7 @@ class Open(Message, frozen=True):
     """Reserve everything a session needs. `steps` None = the recipe's default, or fewer where only those fit.
 
     `line`: who waits, when everything is taken. The same name keeps its place from one attempt to the next, and an
-    attempt with a place is answered when that moves, or after a few seconds. '' = never wait. `raw`: its frames lie in
-    shared memory too, for a second.
+    attempt with a place is answered when that moves, or after a few seconds. '' = never wait.
     """
 
     session: str
@@ -33,7 +31,6 @@ class Open(Message, frozen=True):
     branch: int = 0
     steps: int | None = None
     line: str = ""
-    raw: bool = False
 
 
 class Close(Message, frozen=True):
@@ -220,17 +217,6 @@ class ChunkCancelled(Message, frozen=True):
     epoch: int
 
 
-class RawPlace(Message, frozen=True):
-    """Where `raw.RawReader` finds frames: a ring of `slots`, in each one of shape `each`; height and width in RGB."""
-
-    ring: str
-    slots: int
-    each: tuple[int, ...]
-    pixels: Pixels
-    height: int
-    width: int
-
-
 class Frame(Message, frozen=True):
     """One encoded frame, handed out at its playout time.
 
@@ -250,7 +236,6 @@ class Frame(Message, frozen=True):
     controls: tuple[float, ...]
     begun: float
     timings: Timings
-    raw: RawPlace | None = None
     preview: bool = False
 
 

@@ -1,14 +1,11 @@
 """Observers: they see every batch that ran, on the engine's loop, before its rows get their results.
 
-    Profiler   feeds the prices and the trail; always there
+    Profiler   feeds the prices and the history; always there
     Finite     a row whose result holds a number that is not finite becomes that row's fault
-    Taps       digests of what each session's steps returned, to find the first step in which two runs differ
 
 What one knows of a row beyond the batch belongs into the loop's state (`models/contract/intercept.py`), not here.
 """
 
-import hashlib
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -77,30 +74,6 @@ class Finite:
             if bad:
                 what = f"{batch.key.kind} of card '{batch.key.card}': {bad} numbers are not finite"
                 batch.results[row] = RowFault(NotFinite(what))
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    session: str
-    kind: str
-    digest: str
-
-
-class Probes:
-    """The last `kept` results of structs of arrays, as digests, in the order in which they came."""
-
-    def __init__(self, kept: int = 65_536) -> None:
-        self._ring: deque[Probe] = deque(maxlen=kept)
-
-    def see(self, batch: BatchRecord) -> None:
-        for ticket, result in zip(batch.tickets, batch.results, strict=True):
-            if isinstance(result, msgspec.Struct):
-                self._ring.append(
-                    Probe(ticket.session, batch.key.kind, hashlib.sha256(serial.dumps(result)).hexdigest())
-                )
-
-    def of(self, session: str) -> tuple[Probe, ...]:
-        return tuple(tap for tap in self._ring if tap.session == session)
 
 
 def _parts(result: object) -> Iterator[object]:

@@ -1,4 +1,4 @@
-"""A card's frames as PyAV takes them and gives them back. One colour space: BT.709, limited range, 4:2:0 midway.
+"""A card's frames as PyAV takes them. One colour space: BT.709, limited range, 4:2:0 midway.
 
     RGB   -> swscale: enlarged and converted -> yuv420p of the shown size
     I420  -> as it lies, no copy             -> yuv420p of the shown size
@@ -53,18 +53,3 @@ def shown(picture: npt.NDArray[np.uint8], frame: FrameSpec) -> VideoFrame:
             return planes
         case _:
             assert_never(frame.pixels)
-
-
-def rgb(planes_I420: npt.NDArray[np.uint8], width: int, height: int) -> npt.NDArray[np.uint8]:
-    """RGB [height, width, 3] of an I420 picture. A smaller one takes the mean of what each pixel was enlarged to."""
-    made = VideoFrame.from_numpy_buffer(np.ascontiguousarray(planes_I420), format="yuv420p").reformat(
-        width=width,
-        height=height,
-        format="rgb24",
-        interpolation=Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT,
-        src_colorspace=Colorspace.ITU709,
-        src_color_range=ColorRange.MPEG,
-        dst_color_range=ColorRange.JPEG,
-        threads=1,
-    )
-    return np.asarray(made.to_ndarray(), np.uint8)

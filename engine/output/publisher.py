@@ -24,7 +24,6 @@ from ..scheduling.costs import Estimate
 from ..wakeup import Wakeup
 from .encode import EncodedFrame, H264Encoder, KeyGate
 from .playout import TICKS, Playout
-from .raw import RawRing
 
 DUE_MAX = 2
 
@@ -51,14 +50,13 @@ class RawFrame:
 
 class FramePublisher:
     """See the module docstring. `encoding` learns what one frame costs from hand-over to packet, `made` gets what a
-    chunk took until its first packet. `ring` takes the frames as they are shown, where somebody wants them raw.
+    chunk took until its first packet.
     """
 
     def __init__(
         self,
         session: str,
         frame: FrameSpec,
-        ring: RawRing | None,
         clock: Clock,
         playout: Playout,
         threads: Executor,
@@ -68,7 +66,7 @@ class FramePublisher:
         failed: Callable[[BaseException], None],
         counters: Counters,
     ) -> None:
-        self._session, self._ring, self._clock, self._playout = session, ring, clock, playout
+        self._session, self._clock, self._playout = session, clock, playout
         self._threads, self._encoding, self._made = threads, encoding, made
         self._emit, self._failed, self._counters = emit, failed, counters
         self._interval = 1.0 / frame.fps
@@ -171,8 +169,6 @@ class FramePublisher:
             await asyncio.wait([self._task])
         self._encoder = None
         self._raw.clear()
-        if self._ring is not None:
-            self._ring.close()
 
     async def _run(self, encoder: H264Encoder) -> None:
         while True:
@@ -235,7 +231,6 @@ class FramePublisher:
                 controls=shot.controls,
                 begun=shot.begun,
                 timings=msgspec.structs.replace(shot.timings, encode_us=round(seconds * 1e6)),
-                raw=None if self._ring is None else self._ring.write(frame, shot.picture),
                 preview=shot.preview,
             )
         )

@@ -13,7 +13,6 @@ from ..card import CardRuntime
 from ..counters import Counters
 from ..output.playout import Margin, Playout
 from ..output.publisher import FramePublisher
-from ..output.raw import ring_for
 from ..services import Services
 from .chunk import EngineChunk
 from .resume_state import ResumeState
@@ -48,7 +47,6 @@ class Pacer:
         self._publisher = FramePublisher(
             self._session,
             frame,
-            ring_for(opening, frame, services.raw),
             services.clock,
             self._playout,
             services.encoders,

@@ -25,7 +25,6 @@ from .. import api
 from ..caches.store import SnapshotFolder
 from ..cost_store import CostStore
 from ..engine import Engine
-from ..output.raw import clear
 from . import ipc
 
 log = logging.getLogger(__name__)
@@ -71,11 +70,10 @@ class WorkerServer:
             for card in boot.cards
         ]
         folder = Path(boot.folder)
-        clear(folder)
         self._folder = SnapshotFolder(folder, Path(boot.disk) if boot.disk else None)
         prices = CostStore(Path(boot.prices)) if boot.prices else None
         self._engine = engine = Engine(
-            tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept, prices=prices, raw=folder
+            tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept, prices=prices
         )
         try:
             await engine.start()

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from worldroom.engine import api
-from worldroom.engine.device.observers import Probes
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.drive.loop import Denoised
@@ -17,6 +16,7 @@ from worldroom.models.toy.runtime import ToyRuntime
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.drive_card import drive
 from worldroom.tests.fake_engine import Person, started, steady, until
+from worldroom.tests.probes import Probes
 
 
 def test_a_row_with_a_number_that_is_not_finite_is_a_fault_of_its_session_alone(

@@ -1,8 +1,7 @@
 """Worlds that hand on I420, as cards do on a GPU: the same worlds as in RGB, in pictures a few levels off."""
 
 import asyncio
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 
 import av
 import numpy as np
@@ -14,7 +13,6 @@ from worldroom.engine import api
 from worldroom.engine.engine import Engine
 from worldroom.engine.output import pixels as output_pixels
 from worldroom.engine.output.encode import H264Encoder
-from worldroom.engine.output.raw import RawReader
 from worldroom.engine.spec import EngineSpec
 from worldroom.kernels import backend
 from worldroom.models import catalog
@@ -60,65 +58,33 @@ def test_a_world_is_the_same_in_rgb_and_in_i420(name: str) -> None:
             assert np.abs(want - other).mean() < 3
 
 
-@dataclass
-class Seen:
-    """What came of one session: digests of its chunks, its decoded stream and its raw frames."""
+def watched(made: LoadedCard) -> tuple[list[str], list[NDArray[np.uint8]]]:
+    """What came of one session: digests of its chunks, and its decoded stream."""
 
-    digests: list[str]
-    shown: list[NDArray[np.uint8]] = field(default_factory=list)
-    raw: list[NDArray[np.uint8]] = field(default_factory=list)
-
-
-def watched(made: LoadedCard, folder: Path) -> Seen:
-    async def scene() -> Seen:
-        clock = LoopClock(asyncio.get_running_loop())
-        engine = Engine((made,), clock, EngineSpec(), FakeDevice(steady(0.001)), H264Encoder, raw=folder)
+    async def scene() -> tuple[list[str], list[NDArray[np.uint8]]]:
+        engine = Engine(
+            (made,), LoopClock(asyncio.get_running_loop()), EngineSpec(), FakeDevice(steady(0.001)), H264Encoder
+        )
         await engine.start()
-        person, reader, seen = Person(engine, "a"), RawReader(), Seen([])
-        decoder = av.CodecContext.create("h264", "r")
-
-        def hear(event: api.Event) -> None:
-            if isinstance(event, api.Frame) and len(seen.raw) < 20:
-                seen.shown += [each.to_ndarray() for each in decoder.decode(av.Packet(event.data))]
-                picture = reader.read(event)
-                assert picture is not None
-                seen.raw.append(picture)
-            person.hear(event)
-
-        person.controls = lambda chunk: ()
-        assert isinstance(await engine.open(api.Open("a", made.card.name, 1, raw=True), hear), api.Opened)
-        engine.post(api.EncodePrompt("a", 1, person.prompt))
-        await until(lambda: len(person.done) >= 3 and len(seen.raw) == 20)
+        person = Person(engine, "a", controls=lambda chunk: ())
+        assert isinstance(await person.open(made.card.name), api.Opened)
+        await until(lambda: len(person.done) >= 3 and len(person.frames) >= 20)
         assert person.faults == []
-        seen.digests = person.digests()[:3]
-        reader.close()
         await engine.close()
-        return seen
+        decoder = av.CodecContext.create("h264", "r")
+        packets = [av.Packet(frame.data) for _, frame in person.frames[:20]]
+        return person.digests()[:3], [each.to_ndarray() for packet in packets for each in decoder.decode(packet)]
 
     return run(scene())
 
 
-def test_a_session_streams_i420_and_gives_rgb_to_who_asks_for_raw_frames(tmp_path: Path) -> None:
-    rgb, i420 = (watched(loaded("wan-tiny-random", pixels), tmp_path) for pixels in (Pixels.RGB, Pixels.I420))
-    assert rgb.digests == i420.digests
-    for a, b in zip(rgb.shown, i420.shown, strict=True):
+def test_a_session_streams_i420() -> None:
+    rgb, i420 = (watched(loaded("wan-tiny-random", pixels)) for pixels in (Pixels.RGB, Pixels.I420))
+    assert rgb[0] == i420[0]
+    assert len(rgb[1]) > 10
+    for a, b in zip(rgb[1], i420[1], strict=True):
         assert a.shape == b.shape == (384 * 3 // 2, 512)
         assert np.abs(a.astype(int) - b).mean() < 3
-    for a, b in zip(rgb.raw, i420.raw, strict=True):
-        assert a.shape == b.shape == (48, 64, 3)
-        assert np.abs(a.astype(int) - b).mean() < 12
-
-
-@pytest.mark.parametrize("scale", [1, 4])
-@pytest.mark.parametrize("smooth", [False, True])
-def test_rgb_is_had_back_within_a_few_levels(scale: int, smooth: bool) -> None:
-    y, x = torch.meshgrid(torch.arange(48), torch.arange(64), indexing="ij")
-    gentle = torch.stack([x / 32 - 1, y / 24 - 1, (x + y) / 56 - 1])[None] * 0.8
-    frame = FrameSpec(width=64, height=48, scale=scale, fps=16, per_chunk=1, smooth=smooth)
-    (want,) = frames_of(gentle, frame).astype(int)
-    (planes,) = frames_of(gentle, replace(frame, pixels=Pixels.I420))
-    off = np.abs(output_pixels.rgb(planes, 64, 48) - want)
-    assert off.mean() < 1 and off.max() <= 5
 
 
 def test_i420_is_made_where_its_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:

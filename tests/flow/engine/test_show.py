@@ -39,7 +39,6 @@ class Stage:
         self.show = FramePublisher(
             "a",
             FRAME,
-            None,
             clock,
             self.playout,
             None,
