@@ -81,7 +81,7 @@ def _add_errors(app: FastAPI, web_root: Path) -> None:
     async def missing(request: Request, error: HTTPException) -> Response:
         asked = f"{request.method} {request.url.path}"
         if wants_page(request):
-            return missing_page(web_root, request, error.status_code, asked)
+            return missing_page(web_root, request, error.status_code, f"This server has no page at {request.url.path}")
         code = {404: "not_found", 405: "method_not_allowed"}[error.status_code]
         return json_answer(ApiError(code, asked), error.status_code, headers=dict(error.headers or {}))
 

@@ -19,7 +19,7 @@ from worldroom.tests.browser.conftest import Visitor, pretend_controls, watched
 from worldroom.tests.browser.test_layout import CARDS, SIZES
 
 SETTLE_MS = 900
-COLOURS = 200
+COLOURS = 256
 SHOTS: tuple[tuple[str, Callable[[Visitor, str], None], str, dict[str, object]], ...] = (
     ("lobby", states.lobby, "desktop", {}),
     ("lobby-light", states.lobby, "desktop", {"color_scheme": "light"}),
@@ -39,6 +39,7 @@ SHOTS: tuple[tuple[str, Callable[[Visitor, str], None], str, dict[str, object]],
     ("portrait-light", states.live, "portrait", {"has_touch": True, "color_scheme": "light"}),
     ("landscape", states.steering, "landscape", {"has_touch": True}),
     ("landscape-full-screen", states.theatre, "landscape", {"has_touch": True}),
+    ("full-screen-light", states.theatre, "desktop", {"color_scheme": "light"}),
     ("zoom-200", states.figures, "200 %", {}),
     ("zoom-400", states.live, "400 %", {}),
     ("forced-colours", states.steering, "desktop", {"forced_colors": "active"}),
@@ -55,7 +56,9 @@ def save(page: Page, path: Path, whole: bool) -> None:
 def shoot(browser: Browser, base: str, folder: Path) -> None:
     for name, state, size, options in SHOTS:
         width, height = SIZES[size]
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)  # type: ignore[arg-type]
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, **({"color_scheme": "dark"} | options)
+        )  # type: ignore[arg-type]
         visitor = watched(context.new_page())
         state(visitor, f"{base}/r/{name}")
         visitor.page.wait_for_timeout(SETTLE_MS)
@@ -63,7 +66,9 @@ def shoot(browser: Browser, base: str, folder: Path) -> None:
         context.close()
     for count, size in ((9, "desktop"), (16, "portrait"), (16, "landscape")):
         width, height = SIZES[size]
-        context = browser.new_context(viewport={"width": width, "height": height}, has_touch=size != "desktop")
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, has_touch=size != "desktop", color_scheme="dark"
+        )
         visitor = watched(context.new_page())
         visitor.page.add_init_script(pretend_controls(CARDS[count]))
         states.live(visitor, f"{base}/r/controls-{count}-{size}")

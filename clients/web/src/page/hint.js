@@ -25,7 +25,7 @@ export class Hint {
     });
     const parts = names.flatMap((each, i) => (i === 0 ? each : [document.createTextNode(' · '), ...each]));
     const end = touch ? (looks ? ' · drag to look' : '') : looks ? ' · click to look · ? for help' : ' · ? for help';
-    this.box.replaceChildren(document.createTextNode(touch ? 'Press the caps below: ' : ''), ...parts, document.createTextNode(end));
+    this.box.replaceChildren(document.createTextNode(touch ? 'Press the caps: ' : ''), ...parts, document.createTextNode(end));
     this.box.hidden = false;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.done(false), SHOWN_MS);

@@ -29,6 +29,7 @@ export class Theatre {
   /** @param {boolean} on */
   #show(on) {
     document.body.classList.toggle('theatre', on);
+    document.documentElement.classList.toggle('dark', on);
     this.button.setAttribute('aria-pressed', String(on));
   }
 }
