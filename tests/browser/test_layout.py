@@ -115,3 +115,10 @@ def test_the_lobby_fits_every_size(visitor: MakeVisitor, server: str, size: str)
     alice.until("document.querySelectorAll('.world').length > 0")
     assert problems(alice, finger=size in FINGERS) == []
     assert alice.complaints == []
+
+
+def test_a_server_by_invitation_says_so(visitor: MakeVisitor, server: str) -> None:
+    alice = visitor()
+    alice.page.route("**/v1/cards", lambda route: route.fulfill(status=401, json={"code": "no_token", "detail": "-"}))
+    alice.open(server)
+    alice.until("document.getElementById('worlds-none').textContent.startsWith('This server opens by invitation')")

@@ -5,7 +5,7 @@ export const NAME_KEY = 'worldroom:name';
 /**
  * @typedef {{
  *   name: string, title: string, width: number, height: number, controls: { name: string, keys: string[] }[],
- *   about?: string, picture?: string,
+ *   about?: string,
  * }} Card
  */
 /** @typedef {{ card: string, sessions: number, sessions_max: number, waiting: number }} Capacity */
@@ -13,6 +13,14 @@ export const NAME_KEY = 'worldroom:name';
 
 /** @type {Record<string, string>} */
 const GLYPHS = { ArrowLeft: '←', ArrowRight: '→', ArrowUp: '↑', ArrowDown: '↓', Space: '␣', ShiftLeft: '⇧', PageUp: '⇞', PageDown: '⇟' };
+
+/** Worlds of which the page has a picture of their own. */
+const PICTURED = new Map([['drive', 'drive.jpg']]);
+
+/** @param {string} card */
+export function pictureOf(card) {
+  return `web/worlds/${PICTURED.get(card) ?? 'world.svg'}`;
+}
 
 /** @param {Capacity[]} capacity */
 export function places(capacity) {

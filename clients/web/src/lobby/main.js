@@ -3,7 +3,7 @@
 import { element, make, say } from '../page/dom.js';
 import { visits } from '../page/visits.js';
 import { memory } from '../sdk/index.js';
-import { NAME_KEY, ago, controlWords, places, watchable } from './lists.js';
+import { NAME_KEY, ago, controlWords, pictureOf, places, watchable } from './lists.js';
 import { padMovesFocus } from './padfocus.js';
 
 /** @typedef {import('./lists.js').Card} Card */
@@ -19,8 +19,11 @@ async function look() {
   try {
     const [cards, capacity, rooms] = await Promise.all([ask('v1/cards'), ask('v1/capacity'), ask('v1/rooms')]);
     show(/** @type {Card[]} */ (cards), /** @type {Capacity[]} */ (capacity), /** @type {RoomView[]} */ (rooms));
-  } catch {
-    say(element('worlds-none', HTMLElement), 'The server does not answer. Trying again…');
+  } catch (error) {
+    const closed = error instanceof Error && (error.message === '401' || error.message === '403');
+    say(element('worlds-none', HTMLElement), closed
+      ? 'This server opens by invitation: use the whole address that you were given.'
+      : 'The server does not answer. Trying again…');
     element('worlds-none', HTMLElement).hidden = false;
   }
 }
@@ -59,7 +62,7 @@ function show(cards, capacity, rooms) {
 function world(card, capacity) {
   const picture = make('img');
   picture.alt = '';
-  picture.src = card.picture ?? 'web/worlds/world.svg';
+  picture.src = pictureOf(card.name);
   picture.width = card.width;
   picture.height = card.height;
   const keys = controlWords(card.controls).map(([key, name]) => make('span', {}, [make('kbd', { text: key }), document.createTextNode(` ${name}`)]));
