@@ -6,6 +6,7 @@
     <out>/student.pt             the few-step student                               (student)
     <out>/decoder.pt             the decoder, trained on with the student's frames  (decoder)
     <out>/weights/*.safetensors  what the card serves                               (export)
+    <out>/quality.json           every figure of it                                 (quality)
 
 Budgets are iterations, so that a stopped, slow or shared machine gives the same weights as a fast one.
 """
@@ -19,6 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
 
+import msgspec
 import numpy as np
 import torch
 from rich.console import Console
@@ -32,6 +34,7 @@ from ..progress import Bar, each
 from . import stage_autoencoder, stage_decoder, stage_student, stage_teacher
 from .data import read_shard, shard_path, simulate, write_shard
 from .export import save_openings, save_weights
+from .quality import measure_card
 from .stage_teacher import Learner
 from .windows import Store
 
@@ -45,6 +48,7 @@ class Stage(StrEnum):
     STUDENT = "student"
     DECODER = "decoder"
     EXPORT = "export"
+    QUALITY = "quality"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,9 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: Bar) -> None:
             )
         case Stage.EXPORT:
             export(out, out / "weights", f"seed {seed}, {budget}")
+        case Stage.QUALITY:
+            report = measure_card(out / "weights", PAINTED / "judge.safetensors", False, bar.add)
+            (out / "quality.json").write_bytes(msgspec.json.format(msgspec.json.encode(report)))
         case _:
             assert_never(stage)
 

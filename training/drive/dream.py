@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ...models.drive.memory import PICTURE_TOKENS
 from ...models.drive.transformer import CommittedKV, CondB, DriveTransformer, KVView
 
 ONE_STEP = (1.0,)
@@ -30,6 +31,7 @@ class Dream:
     history_B3NC: Tensor
     newest_cond: CondB
     frame: int  # index of the newest frame, which is not committed yet
+    known: int | None = None  # pictures of the past that a frame may know; None: all that are kept
 
     def next(self, cond: CondB) -> Tensor:
         """Dream the next frame [B, N, C] under `cond`."""
@@ -40,11 +42,11 @@ class Dream:
             level = torch.full((rows,), sigma)
             if i == 0:
                 new, x0 = self.model.commit_denoise(
-                    self.history_B3NC, self.newest_cond, x, level, cond, self._view(self.frame)
+                    self._history(), self.newest_cond, x, level, cond, self._view(self.frame)
                 )
                 self._keep(new)
             else:
-                x0 = self.model.denoise(x, self.history_B3NC[:, :2], level, cond, self._view(self.frame + 1))
+                x0 = self.model.denoise(x, self._history()[:, :2], level, cond, self._view(self.frame + 1))
             if i + 1 < len(self.sigmas):
                 noise = (x - (1 - sigma) * x0) / sigma
                 x = (1 - self.sigmas[i + 1]) * x0 + self.sigmas[i + 1] * noise
@@ -58,8 +60,20 @@ class Dream:
         self.history_B3NC = torch.cat([latent_BNC[:, None], self.history_B3NC[:, :2]], 1)
         self.newest_cond, self.frame = cond, self.frame + 1
 
+    def _history(self) -> Tensor:
+        """The newest frames as far as their pictures may be known; the newest one's memory always is."""
+        history = self.history_B3NC
+        if self.known is None or self.known > 2:
+            return history
+        if self.known < 2:
+            history = history[:, :1].repeat(1, 3, 1, 1)
+        if self.known == 0:
+            history[:, :, :PICTURE_TOKENS] = 0
+        return history
+
     def _view(self, current: int) -> KVView:
-        ages = torch.tensor([current - f if f >= 0 else 0 for f in self.entry_frames])
+        reach = len(self.entry_frames) if self.known is None else max(0, self.known - 1)
+        ages = torch.tensor([current - f if f >= 0 and current - f <= reach else 0 for f in self.entry_frames])
         return KVView(self.k, self.v, ages.expand(self.k.shape[0], -1))
 
     def _keep(self, new: CommittedKV) -> None:

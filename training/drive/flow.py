@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from .simulator.road import CAMERA, FOCAL, FRAMES_PER_SECOND
 
-_GROUND, _SKYLINE = slice(37, 52), slice(16, 31)  # rows: not so near that stripes move by half of their length
+_GROUND, _SKYLINE = slice(42, 58), slice(16, 31)  # rows, above the car
 _ROW = torch.arange(_GROUND.start, _GROUND.stop).float()[:, None] - 31.4
 _COLUMN = torch.arange(128).float()[None] - 63.5
 

@@ -57,14 +57,11 @@ class Judge(nn.Module):
 
     def forward(self, picture_N3HW: Tensor) -> Verdict:
         """Pictures [N, 3, 80, 128] in [-1, 1]."""
-        road, centre, speed, time, biome, weather, objects = self.heads(self.features(picture_N3HW)).split(SIZES, 1)
+        x = self.body(F.pixel_unshuffle(picture_N3HW, 4)).flatten(1)
+        road, centre, speed, time, biome, weather, objects = self.heads(F.relu(self.hidden(x))).split(SIZES, 1)
         return Verdict(
             road[:, 0], 64 + 64 * centre, TOP_SPEED * speed[:, 0], time, biome, weather, OBJECT_UNIT * objects[:, 0]
         )
-
-    def features(self, picture_N3HW: Tensor) -> Tensor:
-        """What all heads read [N, 160]."""
-        return F.relu(self.hidden(self.body(F.pixel_unshuffle(picture_N3HW, 4)).flatten(1)))
 
 
 def load_judge(path: Path) -> Judge:

@@ -3,14 +3,15 @@
     road motion    flow's speed against the speed shown; flow's turning against the steering keys: correlations
     continuity     share of frames whose objects are those of the frames around them
     diversity      share of pairs of seeds whose roads differ, under the same keys from the same first frames
-    distance       Fréchet distance (Heusel et al. 1706.08500) of what the judge sees, picture and change, to clips of
-                   the simulator
+    distance       Fréchet distance (Heusel et al. 1706.08500) of colour, edges and change in 40 fields of a picture to
+                   clips of the simulator, each world around its look
 
 Legend: S sessions, F frames, D features.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -77,35 +78,42 @@ def diversity(maker: Maker, judge: Judge, seeds: int, frames: int, keys_K: NDArr
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the judge sees in clips of the simulator, in its own widest directions."""
+    """Clips of the simulator's: each world's mean features, all worlds' widest directions around them."""
 
-    mean_D: NDArray[np.float64]
+    mean_SD: NDArray[np.float64]
     directions_DK: NDArray[np.float64]
     features_NK: NDArray[np.float64]
 
 
-def reference_of(clips: list[Clip], judge: Judge) -> Reference:
-    features = np.concatenate([seen(clip, judge) for clip in clips])
-    mean = features.mean(0)
-    _, _, directions = np.linalg.svd(features - mean, full_matrices=False)
+def reference_of(clips: Sequence[Clip]) -> Reference:
+    """Of clips whose worlds have the same looks, session by session."""
+    features_SFD = np.concatenate([seen(clip) for clip in clips], 1)
+    mean_SD = features_SFD.mean(1)
+    around_ND = (features_SFD - mean_SD[:, None]).reshape(-1, features_SFD.shape[2])
+    _, _, directions = np.linalg.svd(around_ND, full_matrices=False)
     kept = directions[:KEPT].T
-    return Reference(mean, kept, (features - mean) @ kept)
+    return Reference(mean_SD, kept, around_ND @ kept)
 
 
-def distance(clip: Clip, judge: Judge, reference: Reference) -> float:
-    """0 for the same distribution; in units of the reference's variance, summed over its directions."""
-    made = (seen(clip, judge) - reference.mean_D) @ reference.directions_DK
-    scale = reference.features_NK.std(0).mean()
+def distance(clip: Clip, reference: Reference) -> float:
+    """0 for the same distribution, in the reference's variances; the clip's worlds have the looks of the reference."""
+    around_SFD = seen(clip) - reference.mean_SD[:, None]
+    made = around_SFD.reshape(-1, around_SFD.shape[2]) @ reference.directions_DK
+    scale = reference.features_NK.std()
     return _frechet(made / scale, reference.features_NK / scale)
 
 
-@torch.inference_mode()
-def seen(clip: Clip, judge: Judge) -> NDArray[np.float64]:
-    """Features of each picture and of its change [S * (F - APART), D]."""
+def seen(clip: Clip) -> NDArray[np.float64]:
+    """Colour, edges and change in 8 x 5 fields of each picture [S, F - APART, D]."""
     pictures = tensors(clip)
-    hidden = judge.features(pictures.flatten(0, 1)).reshape(*pictures.shape[:2], -1)
-    both = torch.cat([hidden[:, APART:], 2 * (hidden[:, APART:] - hidden[:, :-APART])], -1)
-    return both.flatten(0, 1).double().numpy()
+    now, before = pictures[:, APART:], pictures[:, :-APART]
+    flat = now.flatten(0, 1)
+    grey = flat.mean(1, keepdim=True)
+    across, down = (grey[..., 1:] - grey[..., :-1]).abs(), (grey[:, :, 1:] - grey[:, :, :-1]).abs()
+    edges = F.pad(across, (0, 1)) + F.pad(down, (0, 0, 0, 1))
+    change = (now - before).abs().mean(2).flatten(0, 1)[:, None]
+    colour, edge, moved = (F.avg_pool2d(x, 16).flatten(1) for x in (flat, edges, change))
+    return torch.cat([colour, (edge + 0.02).log() / 2, 2 * moved], 1).reshape(*now.shape[:2], -1).double().numpy()
 
 
 def _frechet(a_ND: NDArray[np.float64], b_ND: NDArray[np.float64]) -> float:
@@ -118,8 +126,8 @@ def _frechet(a_ND: NDArray[np.float64], b_ND: NDArray[np.float64]) -> float:
 
 
 def _median(x_SF: Tensor) -> Tensor:
-    """Of three frames each."""
-    return F.pad(x_SF[:, None], (1, 1), mode="replicate")[:, 0].unfold(1, 3, 1).median(-1).values
+    """Of five frames each."""
+    return F.pad(x_SF[:, None], (2, 2), mode="replicate")[:, 0].unfold(1, 5, 1).median(-1).values
 
 
 def _correlation(a: Tensor, b: Tensor) -> float:

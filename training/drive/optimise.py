@@ -98,6 +98,14 @@ def load_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(*torch.load(path, weights_only=True))
 
 
+def halve_checkpoint(path: Path, to: Path) -> None:
+    """The same state in half precision, for keeping: training that goes on from it rounds once."""
+    saved = load_checkpoint(path)
+    model, average = ({name: tensor.half() for name, tensor in s.items()} for s in (saved.model, saved.average))
+    to.parent.mkdir(parents=True, exist_ok=True)
+    torch.save((saved.iteration, model, average, [m.half() for m in saved.momenta], saved.adam), to)
+
+
 def resume(path: Path, model: nn.Module, average: nn.Module, optimiser: Optimiser) -> int:
     """Load model, average and optimisers when the file exists; the iteration to go on with."""
     if not path.exists():
@@ -105,6 +113,6 @@ def resume(path: Path, model: nn.Module, average: nn.Module, optimiser: Optimise
     saved = load_checkpoint(path)
     model.load_state_dict(saved.model)
     average.load_state_dict(saved.average)
-    optimiser.muon.buffers = saved.momenta
+    optimiser.muon.buffers = [momentum.float() for momentum in saved.momenta]
     optimiser.adam.load_state_dict(saved.adam)
     return saved.iteration

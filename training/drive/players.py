@@ -1,11 +1,11 @@
 """Worlds to measure: the simulator itself, and the painter beside its simulated course (clips.py: what a player is).
 
-The simulator's worlds get 2 looks and more in a batch, each session its own, and keep them.
+Each world of a batch has a look of its own and keeps it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -16,11 +16,13 @@ from ...models.shared.road.look import THEMES
 from .clips import Keys, simulated
 from .course import Course, Networks, drawn, new_course, start_dream
 from .dream import Dream
+from .simulator.driver import new_driver
 from .simulator.world import World
 
 
 def themes_of(seed: int, sessions: int) -> NDArray[np.int64]:
-    return np.random.default_rng([seed, 1]).integers(0, THEMES, sessions)
+    """Looks of worlds; seeds of one hundred have the same, so that their clips differ in all but that."""
+    return np.random.default_rng([seed // 100, 1]).integers(0, THEMES, sessions)
 
 
 @dataclass(slots=True)
@@ -66,6 +68,23 @@ class Painted:
         return drawn(self.networks, self.dream.next(self.course.step(keys_SK)))
 
 
-def painter(networks: Networks, seed: int, sessions: int) -> Painted:
-    course = new_course(seed, themes_of(seed, sessions))
-    return Painted(networks, course, start_dream(networks, course, seed))
+def painter(networks: Networks, seed: int, sessions: int, history: int | None = None, alike: bool = False) -> Painted:
+    """Worlds of themes drawn by `seed`, or (`alike`) as many that begin alike and differ in what the future draws.
+
+    `history`: how many pictures of its past a frame may know.
+    """
+    course = new_course(seed, themes_of(seed, 1 if alike else sessions))
+    if alike:
+        course = _repeated(course, sessions)
+    dream = start_dream(networks, course, seed)
+    dream.known = history
+    return Painted(networks, course, dream)
+
+
+def _repeated(course: Course, sessions: int) -> Course:
+    """The same world as often as asked, each with a seed of its own for what comes."""
+    for one in fields(course.world):
+        setattr(course.world, one.name, np.repeat(getattr(course.world, one.name), sessions, 0))
+    innovator = course.innovator
+    innovator.states = innovator.states * sessions
+    return Course(course.world, innovator, new_driver(np.random.default_rng(0), sessions))

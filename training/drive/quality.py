@@ -6,6 +6,7 @@ The judge's own accuracy on held-out simulator frames is measured when it is tra
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,8 +19,10 @@ from safetensors import safe_open
 from ...models.drive.card import RECIPE
 from ...models.drive.runtime import load_networks
 from .course import Networks
+from .figures import WorldFigures, world_figures
 from .journey import Journey, travel
 from .judge import load_judge
+from .players import painter
 from .probes import BLEND, CUT, braked, frame_seconds, steered, switched
 
 SEED = 40_001
@@ -45,6 +48,7 @@ class QualityReport(msgspec.Struct, frozen=True):
     sharpness: float  # >= 0.7 of the autoencoder's
     objects: float  # >= 0.6 of the simulator's
     frame_ms: float  # <= 15, one thread
+    world: WorldFigures | None  # what clips say (figures.py)
     judge: dict[str, str]  # its accuracy when it was trained
 
     def failures(self) -> list[str]:
@@ -112,6 +116,7 @@ def measure(
         sharpness=trip.sharp_dreamed / trip.sharp_simulated,
         objects=_objects_ratio(trip, float(judged.get("objects_in_none", "0"))),
         frame_ms=1000 * frame_seconds(networks),
+        world=world_figures(partial(painter, networks), judge, SEED, short, progress),
         judge=judged,
     )
 

@@ -24,12 +24,13 @@ torch.set_num_threads(1)
 
 def test_all_stages_run_in_small_resume_and_leave_loadable_weights(tmp_path: Path) -> None:
     quiet = Console(file=io.StringIO())
-    run(tmp_path, tuple(Stage), SMALL, 0, quiet)
+    stages = [stage for stage in Stage if stage is not Stage.QUALITY]
+    run(tmp_path, stages, SMALL, 0, quiet)
     assert load_checkpoint(tmp_path / "student.pt").iteration == SMALL.student
     transformer, _ = load_networks(tmp_path / "weights")
     assert transformer.shape == DreamShape()
     before = {path: load_file(path) for path in tmp_path.glob("weights/*.safetensors")}
-    run(tmp_path, tuple(Stage), SMALL, 0, quiet)
+    run(tmp_path, stages, SMALL, 0, quiet)
     for path, tensors in before.items():
         again = load_file(path)
         assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items()), path.name

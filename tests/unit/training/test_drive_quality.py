@@ -31,6 +31,7 @@ GOOD = QualityReport(
     sharpness=0.8,
     objects=0.7,
     frame_ms=9.0,
+    world=None,
     judge={"road_found": "0.9968"},
 )
 

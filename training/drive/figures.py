@@ -1,0 +1,110 @@
+"""What clips of a world of the road say of it, beside clips of the simulator: as it goes on, and with less of its past.
+
+The same for every world that can be played (clips.py); which figure must reach what is its card's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import torch
+
+from .clips import Clip, Player, play, tensors
+from .judge import Judge
+from .measures import RoadMotion, continuity, distance, diversity, reference_of, road_motion
+from .players import simulator
+from .probes import sharpness
+
+HISTORIES = (0, 1, 4, 16)
+SPAN = 48  # frames of a clip
+GAS = np.array((0, 0, 1, 0), np.int8)
+
+
+class Worlds(Protocol):
+    """Makes worlds of a seed: `history` cuts what a frame may know; `alike` worlds differ in chance alone."""
+
+    def __call__(self, seed: int, sessions: int, history: int | None = None, alike: bool = False) -> Player: ...
+
+
+class ClipFigures(msgspec.Struct, frozen=True):
+    """Of one clip: share of pictures with a road, sharpness and objects against the simulator's, and measures.py."""
+
+    frame: int
+    road: float
+    sharpness: float
+    objects: float
+    continuity: float
+    motion: RoadMotion
+    distance: float
+
+
+class HistoryRow(msgspec.Struct, frozen=True):
+    """The same worlds when a frame may know `history` frames of its past (-1: all that is kept)."""
+
+    history: int
+    figures: ClipFigures
+
+
+class WorldFigures(msgspec.Struct, frozen=True):
+    """`clips` end at later and later frames; `simulated`: held-out clips of the simulator, measured alike."""
+
+    clips: tuple[ClipFigures, ...]
+    histories: tuple[HistoryRow, ...]
+    diversity: float
+    simulated: ClipFigures
+
+    def failures(self) -> list[str]:
+        """Which figures miss their mark, with the numbers."""
+        first, last, alone = self.clips[0], self.clips[-1], self.histories[1].figures
+        least = {
+            f"road present at frame {last.frame}": (last.road, 0.97),
+            f"sharpness at frame {last.frame}": (last.sharpness, 0.75),
+            f"objects at frame {last.frame}": (last.objects, 0.7),
+            f"continuity at frame {last.frame}": (last.continuity, 0.9),
+            "diversity": (self.diversity, 0.9),
+        }
+        low = [f"{name} {value:.3f} is below {mark}" for name, (value, mark) in least.items() if value < mark]
+        if max(first.motion.speed - alone.motion.speed, first.continuity - alone.continuity) < 0.1:
+            low.append("one frame of history does as well as all of it")
+        return low
+
+
+@torch.inference_mode()
+def world_figures(
+    worlds: Worlds, judge: Judge, seed: int, short: bool, progress: Callable[[int], None]
+) -> WorldFigures:
+    """`short` ends at frame 256 with few worlds, else at 2,000; `progress` is told of frames."""
+    sessions, ends = (8, (16 + SPAN, 256)) if short else (16, (16 + SPAN, 256, 2000))
+    windows = tuple((end - SPAN, end) for end in ends)
+    real = play(simulator, judge, sessions, tuple((at, at + SPAN) for at in (20, 120, 220)), seed + 7)
+    (still,) = play(simulator, judge, sessions, ((20, 20 + SPAN),), seed + 8)
+    reference = reference_of(real)
+    figures = partial(_figures, judge=judge, like=real[0], distance_of=lambda clip: distance(clip, reference))
+    clips = tuple(figures(clip) for clip in play(worlds, judge, sessions, windows, seed))
+    progress(sessions * ends[-1])
+    rows = []
+    for history in HISTORIES:
+        (clip,) = play(partial(worlds, history=history), judge, sessions, windows[:1], seed)
+        rows.append(HistoryRow(history, figures(clip)))
+        progress(sessions * ends[0])
+    different = partial(worlds, alike=True)
+    apart = diversity(lambda _, n: different(seed + 3, n), judge, sessions, 120 if short else 240, GAS)
+    return WorldFigures(clips, (*rows, HistoryRow(-1, clips[0])), apart, figures(still))
+
+
+def _figures(clip: Clip, judge: Judge, like: Clip, distance_of: Callable[[Clip], float]) -> ClipFigures:
+    seen, real = judge(tensors(clip).flatten(0, 1)), judge(tensors(like).flatten(0, 1))
+    sharp = [float(sharpness(tensors(one).flatten(0, 1)).mean()) for one in (clip, like)]
+    return ClipFigures(
+        frame=clip.first + clip.keys_SFK.shape[1],
+        road=float((seen.road_N > 0).float().mean()),
+        sharpness=sharp[0] / sharp[1],
+        objects=max(0.0, float(seen.objects_N.mean() / real.objects_N.mean())),
+        continuity=continuity(clip, judge),
+        motion=road_motion(clip, judge),
+        distance=distance_of(clip),
+    )
