@@ -116,15 +116,21 @@ async def _serve(
         archive = _archive(spec)
         journal = _journal(spec, clock, opened, archive)
         stack.push_async_callback(journal.close)
-        suspension = None if opened.redis is None else RoomSuspension(SuspendStore(opened.redis, ROOM_KEEP_S), engine)
+        history, suspension = History(opened.store, archive), None
+        if opened.redis is not None:
+            suspension = RoomSuspension(SuspendStore(opened.redis, ROOM_KEEP_S), engine, history)
         rooms_spec = RoomsSpec(card=spec.card, lease_s=spec.lease_seconds)
         recordings = Recordings(spec.journal.data / "recordings", clock)
         stack.push_async_callback(recordings.close)
+        await asyncio.to_thread(recordings.salvaged)
         films = RoomRecordings(recordings, spec.record_all)
         rooms = Rooms(engine, journal, clock, rooms_spec, suspension=suspension, recordings=films, futures=engine)
         stack.push_async_callback(rooms.close)
+        if suspension is not None:
+            noting = asyncio.create_task(suspension.keep_noting(rooms.open_rooms))
+            stack.callback(noting.cancel)  # before the rooms close
         edge = EdgeSpec(WEB_ROOT, spec.loopback, spec.udp_ports, spec.ice, spec.media_address)
-        library = Library(History(opened.store, archive), recordings)
+        library = Library(history, recordings)
         app = create_app(rooms, engine, edge, clock, spec.access, library, films)
         server = EdgeServer(app, spec.tls)
         warming = asyncio.create_task(_warm_up(engine, server, listener, console, spec))

@@ -17,6 +17,7 @@ from ..sessions.journal.entry import Entry, JournalVersion
 from ..sessions.journal.history import Cut, History, NoSession, SessionSummary
 from ..sessions.journal.redis_url import RedisUnreachable
 from ..sessions.journal.store import StoreError
+from ..sessions.recording.recordings import delete_films
 from .errors import did_you_mean
 from .journal_place import FolderLock, FolderTaken, JournalPlace, reading, serving
 from .output import short_bytes
@@ -62,6 +63,7 @@ class RedactReport(msgspec.Struct, frozen=True):
 class DeleteReport(msgspec.Struct, frozen=True):
     entries: int
     archive_bytes: int
+    film_bytes: int
 
 
 async def sessions(place: JournalPlace) -> JournaledSessions:
@@ -149,7 +151,9 @@ async def delete_now(place: JournalPlace, session: str) -> DeleteReport:
         await _known(history, session)
         summary = await history.summary(session)
         await archiver.store.drop(session)
-        return DeleteReport(summary.entries, await asyncio.to_thread(archiver.archive.delete, session))
+        films = await asyncio.to_thread(delete_films, place.data / "recordings", session)
+        archived = await asyncio.to_thread(archiver.archive.delete, session)
+        return DeleteReport(summary.entries, archived, films)
 
 
 @asynccontextmanager

@@ -111,6 +111,11 @@ class History:
                         return
             await asyncio.sleep(every_s)
 
+    async def last(self, session: str) -> int:
+        """The number of its newest entry, 0 = none."""
+        index, newest = await self._index(session), await self._store.last(session)
+        return max(0 if index is None else index.last, 0 if newest is None else newest.number)
+
     async def names(self) -> list[str]:
         archived = [] if self._archive is None else await asyncio.to_thread(self._archive.sessions)
         return sorted({*archived, *await self._store.names()})

@@ -139,6 +139,9 @@ class Rooms:
         seat = None if entry is None or entry.room is None else entry.room.seats.of_token(token)
         return None if seat is None else seat.rights
 
+    def open_rooms(self) -> list[Room]:
+        return [entry.room for entry in self._entries.values() if entry.room is not None]
+
     def views(self) -> tuple[RoomView, ...]:
         """Rooms whose session is open, in order of opening."""
         return tuple(_view(entry.room) for entry in self._entries.values() if entry.room is not None)

@@ -4,9 +4,18 @@ The room's part goes through Redis, the world's part through the engine. The log
 restored.
 """
 
+import asyncio
 import logging
+from collections.abc import Callable
 
-from ...engine.api import Refused, SuspendableEngine
+import msgspec
+
+from ...engine.api import Begin, Branched, Open, Progress, Refused, SuspendableEngine
+from ..journal import replay
+from ..journal.archive import ArchiveError
+from ..journal.entry import JournalVersion
+from ..journal.history import History, JournalCut
+from ..journal.store import StoreError
 from ..messages import WorldState
 from ..session.session import Session
 from .room import Room
@@ -14,13 +23,35 @@ from .suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError
 
 log = logging.getLogger(__name__)
 
+NOTE_S = 1.0
+REMADE_MAX = 20_000
+"""Chunks: a longer world whose server was killed begins anew."""
+FRAMES_MOST = 24
+"""Frames of a chunk at most, so that their numbers go on."""
+JOURNAL_FAULTS = (StoreError, ArchiveError, JournalVersion, JournalCut, replay.ReplayError)
+
 
 class RoomSuspension:
     """See the module docstring."""
 
-    def __init__(self, store: SuspendStore, engine: SuspendableEngine) -> None:
-        self._store = store
-        self._engine = engine
+    def __init__(self, store: SuspendStore, engine: SuspendableEngine, history: History | None = None) -> None:
+        """`history`: from which worlds are made again whose server was killed; None = they are not."""
+        self._store, self._engine, self._history = store, engine, history
+        self._noted: set[str] = set()
+
+    async def keep_noting(self, rooms: Callable[[], list[Room]]) -> None:
+        """Write down every second how the rooms stand; runs until it is cancelled."""
+        while True:
+            await asyncio.sleep(NOTE_S)
+            standing = [room for room in rooms() if room.session.next_chunk and room.session.card is not None]
+            try:
+                for room in standing:
+                    await self._store.note(room.record())
+                for gone in self._noted - {room.spec.name for room in standing}:
+                    await self._store.forget(gone)
+                self._noted = {room.spec.name for room in standing}
+            except SuspendStoreError as error:
+                log.debug("%s", error)
 
     async def suspend(self, room: Room) -> bool:
         """Suspend a room in which nobody is connected; False when it has to end instead."""
@@ -46,7 +77,37 @@ class RoomSuspension:
         except SuspendStoreError as error:
             log.warning("a room begins anew: %s", error)
             return None
-        return suspended if suspended is not None and suspended.record.session.card == card else None
+        if suspended is None or suspended.record.session.card != card:
+            return None
+        return suspended if suspended.world else await self._from_the_journal(suspended)
+
+    async def _from_the_journal(self, noted: SuspendedRoom) -> SuspendedRoom | None:
+        """A room whose server was killed: its world is made again from all that was journaled."""
+        session = noted.record.session
+        try:
+            if self._history is None:
+                return None
+            script = await replay.read(self._history.events(session.name))
+            journaled = await self._history.last(session.name)
+        except JOURNAL_FAULTS as error:
+            await self._begins_anew(noted.record.room, str(error))
+            return None
+        last, world = script.epochs[-1], f"{session.name}.{journaled}"
+        steps = script.history(len(script.epochs) - 1, world)
+        made = [step.chunk for step in steps if isinstance(step, Begin)]
+        if not made or len(made) > REMADE_MAX:
+            await self._begins_anew(noted.record.room, f"{len(made)} chunks of it would have to be made again")
+            return None
+        chunk = made[-1] + 1
+        opened = script.opened
+        opening = Open(world, opened.card, opened.seed, branch=opened.branch, steps=opened.steps or None)
+        progress = Progress(epoch=last.epoch, chunk=chunk, paused=True, frame=chunk * FRAMES_MOST, pts=chunk * 90_000)
+        branch = next((step.branch for step in reversed(steps) if isinstance(step, Branched)), opened.branch)
+        record = msgspec.structs.replace(
+            session, epoch=last.epoch, chunk=chunk, journaled=journaled, world=world, branch=branch
+        )
+        data = self._engine.written_down(opening, steps, tuple(script.texts.values()), progress)
+        return SuspendedRoom(msgspec.structs.replace(noted.record, session=record), data)
 
     async def restore(self, suspended: SuspendedRoom, session: Session) -> Refused | bool:
         """Give the session its world again. False when that can never be, a refusal when it cannot be now."""

@@ -11,17 +11,18 @@ from typing import cast
 
 import msgspec
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from .room import RoomRecord
 
 PREFIX = "worldroom:suspended:"
 WORLD_BYTES_MAX = 64 << 20
+FAULTS = (RedisError, RedisClusterException, OSError)
 
 
 @dataclass(frozen=True, slots=True)
 class SuspendedRoom:
-    """A room with its world."""
+    """A room with its world; b'' = its server was killed, and the world is what the journal says."""
 
     record: RoomRecord
     world: bytes
@@ -44,27 +45,35 @@ class SuspendStore:
         if size > WORLD_BYTES_MAX:
             raise SuspendStoreError(f"room '{room}': its world has {size} bytes, at most {WORLD_BYTES_MAX} are kept")
         try:
-            async with self._redis.pipeline(transaction=True) as both:
-                both.set(f"{PREFIX}room:{room}", msgspec.json.encode(suspended.record), ex=self._keep_s)
-                both.set(f"{PREFIX}world:{room}", suspended.world, ex=self._keep_s)
-                await both.execute()
-        except (RedisError, OSError) as error:
+            # The room last: it says that the world is there.
+            await self._redis.set(f"{PREFIX}world:{room}", suspended.world, ex=self._keep_s)
+            await self._redis.set(f"{PREFIX}room:{room}", msgspec.json.encode(suspended.record), ex=self._keep_s)
+        except FAULTS as error:
             raise SuspendStoreError(f"room '{room}': Redis did not take its world: {error}") from error
+
+    async def note(self, record: RoomRecord) -> None:
+        """How a room stands that lives: should its server be killed, its world is made again from the journal. Raises
+        `SuspendStoreError`."""
+        try:
+            await self._redis.set(f"{PREFIX}room:{record.room}", msgspec.json.encode(record), ex=self._keep_s)
+        except FAULTS as error:
+            raise SuspendStoreError(f"room '{record.room}': Redis did not note it: {error}") from error
 
     async def find(self, room: str) -> SuspendedRoom | None:
         """The suspended room of that name. Raises `SuspendStoreError`, also for one that another version wrote."""
         try:
-            answer = await self._redis.mget(f"{PREFIX}room:{room}", f"{PREFIX}world:{room}")
-            record, world = cast("list[bytes | None]", answer)
-            if record is None or world is None:
+            record = cast("bytes | None", await self._redis.get(f"{PREFIX}room:{room}"))
+            world = cast("bytes | None", await self._redis.get(f"{PREFIX}world:{room}"))
+            if record is None:
                 return None
-            return SuspendedRoom(msgspec.json.decode(record, type=RoomRecord), world)
-        except (RedisError, OSError, msgspec.MsgspecError) as error:
+            return SuspendedRoom(msgspec.json.decode(record, type=RoomRecord), world or b"")
+        except (*FAULTS, msgspec.MsgspecError) as error:
             raise SuspendStoreError(f"room '{room}': the suspended room cannot be read: {error}") from error
 
     async def forget(self, room: str) -> None:
         """It is restored, or never will be. Raises `SuspendStoreError`."""
         try:
-            await self._redis.delete(f"{PREFIX}room:{room}", f"{PREFIX}world:{room}")
-        except (RedisError, OSError) as error:
+            await self._redis.delete(f"{PREFIX}room:{room}")
+            await self._redis.delete(f"{PREFIX}world:{room}")
+        except FAULTS as error:
             raise SuspendStoreError(f"room '{room}': Redis did not forget it: {error}") from error

@@ -1,0 +1,48 @@
+"""The whole server is killed: nothing that was told is missing in the journal, films are playable, it goes on."""
+
+import asyncio
+from pathlib import Path
+
+import av
+from worldroom.clients.bench.server import free_port
+from worldroom.sessions.journal import events
+from worldroom.tests.real_server import driving, journaled, ready, served
+
+
+async def played(folder: Path) -> tuple[str, int, int]:
+    port = free_port()
+    with served(folder, port) as (process, base):
+        await ready(base)
+        async with driving(base) as (room, _):
+            assert room.welcome is not None
+            session = room.welcome.session
+            told = await room.applied(await room.reset(seed=5))
+            last = told
+            async for frame in room.frames():
+                if frame.receipt is not None:
+                    last = frame.receipt.chunk
+                if last > told + 40:
+                    break
+            process.kill()
+            process.wait()
+            with served(folder, port) as (again, _):
+                async for frame in room.frames():
+                    if frame.receipt is not None and frame.receipt.chunk > last + 5:
+                        assert room.welcome.session == session and room.welcome.resumed
+                        assert frame.receipt.epoch == 1
+                        break
+                again.terminate()
+                again.wait()
+    return session, told, last
+
+
+def test_a_killed_server_goes_on_where_it_was(tmp_path: Path) -> None:
+    session, told, last = asyncio.run(played(tmp_path))
+    happened = asyncio.run(journaled(tmp_path, session))
+    done = [(event.epoch, event.chunk) for event in happened if isinstance(event, events.ChunkCommitted)]
+    chunks = [chunk for _, chunk in done]
+    assert chunks == list(range(len(chunks))), "none lost, none doubled"
+    assert chunks[-1] > last >= told
+    for part in (tmp_path / "recordings").rglob("*.part"):
+        with av.open(str(part)) as film:
+            assert sum(1 for _ in film.decode(video=0)) > 0
