@@ -289,16 +289,10 @@ class Rooms:
     def _session(self, entry: _Entry, name: str, seed: int) -> Session:
         spec = self._spec
         session_spec = SessionSpec(
-            name=name,
-            room=entry.name,
-            card=spec.card,
-            seed=seed,
-            prompt=spec.prompt,
-            steps=spec.steps,
-            latency_class=spec.latency_class,
+            name, entry.name, spec.card, seed, prompt=spec.prompt, steps=spec.steps, latency_class=spec.latency_class
         )
-        parts = self._door, self._journal, self._clock, self._counters, entry.audience, self._futures
-        return Session(session_spec, *parts)
+        parts = self._door, self._journal, self._clock, self._counters, entry.audience
+        return Session(session_spec, *parts, self._futures)
 
     def _room(self, entry: _Entry, session: Session, record: RoomRecord | None = None) -> Room:
         spec = RoomSpec(entry.name, self._spec.lease_s, self._spec.seats)
