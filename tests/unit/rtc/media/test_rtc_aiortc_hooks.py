@@ -23,6 +23,7 @@ async def test_name_mangled_attributes() -> None:
     for name in names.split():
         assert hasattr(transceiver.sender, f"_RTCRtpSender__{name}"), name
     assert hasattr(transceiver.receiver, "_RTCRtpReceiver__jitter_buffer")
+    assert hasattr(transceiver.receiver, "_RTCRtpReceiver__remote_bitrate_estimator")
     assert hasattr(transceiver, "_RTCRtpTransceiver__sender")
     assert hasattr(transceiver, "_offerDirection") and hasattr(transceiver, "_codecs")
     transport = transceiver.sender.transport
