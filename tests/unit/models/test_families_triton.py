@@ -11,9 +11,9 @@ from torch import Tensor
 from worldroom.kernels import chunk_attention, noise, norm_modulate, qk_norm_rope, sampler_step
 from worldroom.kernels.backend import INTERPRETED, Backend, Choice
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.models.matrix_game import card as matrix_game
 from worldroom.models.matrix_game import parity as matrix_game_parity
 from worldroom.models.matrix_game.loop import MatrixGameState
+from worldroom.models.matrix_game.spec import tiny
 from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.waypoint import load as waypoint_load
 from worldroom.models.waypoint import spec as waypoint
@@ -27,7 +27,7 @@ KERNELS = (chunk_attention, noise, norm_modulate, qk_norm_rope, sampler_step)
 
 def matrix() -> LoadedCard:
     """Heads of 16; a latent frame has 4 tokens and sees its chunk and the last frame of the one before."""
-    small = replace(matrix_game.tiny(), rows=4, columns=4, layers=2, action_layers=1, action_width=32, local=4)
+    small = replace(tiny(), rows=4, columns=4, layers=2, action_layers=1, action_width=32, local=4)
     return matrix_game_parity.loaded(small)
 
 
