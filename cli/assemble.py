@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ..clock import SystemClock
-from ..engine.api import Capacity
+from ..engine.api import Capacity, CardInfo
 from ..engine.spec import EngineSpec
 from ..engine.worker.client import WorkerClient, WorkerFailed
 from ..engine.worker.pool import WorkerPool
@@ -156,15 +156,21 @@ async def _warm_up(
     host, port = listener.getsockname()[:2]
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     scheme = "http" if spec.tls is None else "https"
-    console.print(f"[bold]{engine.cards()[0].title}[/bold]: {fitting(engine.capacity())}")
+    console.print(f"[bold]{engine.cards()[0].title}[/bold]: {fitting(engine.cards()[0], engine.capacity())}")
     address = f"{scheme}://{shown}:{port}{spec.access.base_path}/"
     console.print(f"Open [bold cyan]{address}[/bold cyan] and drive. Ctrl-C stops the server.")
 
 
-def fitting(devices: Sequence[Capacity]) -> str:
-    """How many sessions fit on all devices, and what happens to more; one entry per device."""
+def fitting(card: CardInfo, devices: Sequence[Capacity]) -> str:
+    """How many sessions fit on all devices, and what happens to more; one entry per device.
+
+    A card that is late even alone is said to be: nobody should take its one session for its full speed.
+    """
     count, (first, *_) = sum(device.sessions_max for device in devices), devices
     fit = "1 session fits" if count == 1 else f"{count} sessions fit"
+    if first.price_us * card.fps > 1e6 * card.frames_per_chunk:
+        here = 1e6 * card.frames_per_chunk / first.price_us
+        fit = f"slower than its pace: {here:.1f} fps here, not {card.fps}; {fit}"
     where = first.device if len(devices) == 1 else f"{len(devices)} devices"
     return f"{fit} ({first.price_us / 1000:.1f} ms a chunk, {where}); further rooms wait in line."
 

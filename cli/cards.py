@@ -15,11 +15,13 @@ from ..models.contract.card import ComponentSpec, ModelCard
 from ..models.contract.placement import INPUT
 from . import checkpoints
 from .errors import fail
+from .fit import fit
 from .output import JsonFlag, print_object, report_table, short_bytes, short_count
 
-app = typer.Typer(help="List, show, pull and check the worlds this server knows.", no_args_is_help=True)
+app = typer.Typer(help="List, show, pull, check and fit the worlds this server knows.", no_args_is_help=True)
 app.command("pull")(checkpoints.pull)
 app.command("export")(checkpoints.export)
+app.command("fit")(fit)
 
 
 class CardRow(msgspec.Struct, frozen=True):

@@ -16,8 +16,9 @@ class EngineOptions:
     """What a person who serves may set; the rest of an engine's figures are constants beside what they steer."""
 
     memory: Annotated[
-        int, typer.Option(min=1, metavar="MB", help="Device memory for the caches of sessions, in megabytes.")
-    ] = DEFAULT.memory_bytes // MB
+        int | None,
+        typer.Option(min=1, metavar="MB", help="Megabytes of the device to count with, where it is not to be asked."),
+    ] = None
     share: Annotated[
         float, typer.Option(min=0.05, max=1.0, help="Part of the device that may be promised to sessions.")
     ] = DEFAULT.share_cap
@@ -53,7 +54,7 @@ class EngineOptions:
         """Raises ValueError where two options contradict each other."""
         return EngineSpec(
             slots=slots,
-            memory_bytes=self.memory * MB,
+            memory=None if self.memory is None else self.memory * MB,
             share_cap=self.share,
             max_rows=self.max_rows,
             ageing=self.background_after,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..engine.spec import EngineSpec
+from ..engine.spec import SLOTS_AUTO, EngineSpec
 from .access import AccessOptions
 from .engine_options import EngineOptions
 from .errors import fail
@@ -17,6 +17,8 @@ from .network import NetworkOptions
 from .option_groups import takes
 from .options import OptionFlag, options_of
 
+AUTO, SLOTS_MAX = "auto", 256
+
 
 @takes(EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions)
 def serve(
@@ -24,7 +26,9 @@ def serve(
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 picks a free one.")] = 8080,
     workers: Annotated[int, typer.Option(min=1, max=16, help="Worker processes, one per device.")] = 1,
-    slots: Annotated[int, typer.Option(min=1, max=256, help="Sessions the cache slab has room for.")] = 4,
+    slots: Annotated[
+        str, typer.Option(help="Sessions to allocate memory for, 1 to 256 or what fits; auto: 16 or what fits.")
+    ] = AUTO,
     steps: Annotated[
         int | None, typer.Option(help="Denoise steps per chunk; the card's recipe says which are allowed.")
     ] = None,
@@ -88,9 +92,11 @@ def serve(
         listener.close()
 
 
-def _engine_spec(options: EngineOptions, slots: int) -> EngineSpec:
+def _engine_spec(options: EngineOptions, slots: str) -> EngineSpec:
+    if slots != AUTO and not (slots.isdigit() and 1 <= int(slots) <= SLOTS_MAX):
+        raise fail(f"--slots '{slots}' is neither {AUTO} nor 1 to {SLOTS_MAX}")
     try:
-        return options.spec(slots)
+        return options.spec(SLOTS_AUTO if slots == AUTO else int(slots))
     except ValueError as error:
         raise fail(str(error)) from None
 

@@ -1,6 +1,7 @@
 """`worldroom simulate`: how many people a device will hold, before it is bought: the real engine in virtual time."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,6 +53,7 @@ def simulate(
     worker. Computed prices know no activations on their way through memory and no kernel that is slow at few tokens:
     take them as a hope, measured ones as a forecast.
     """
+    from ..models.holding import DoesNotFit
     from ..simulation import crowd as crowds
     from ..simulation.figures import report
     from ..simulation.plot import svg
@@ -61,11 +63,14 @@ def simulate(
     spec = EngineSpec(slots=slots, max_rows=max_rows, share_cap=share_cap, seed=seed, policy=policy)
     names = list(dict.fromkeys(name.strip() for name in card.split(",")))
     setup = setup_of(names, device, memory, spec)
-    if trace == CROWD:
-        held = crowds.hold(setup, seconds, seed)
-        print_object(held) if as_json else Console().print(crowds.table(held))
-        return
-    played = play(setup, _trace(trace, seconds, seed, every, patience))
+    try:
+        if trace == CROWD:
+            held = crowds.hold(setup, seconds, seed)
+            print_object(held) if as_json else Console().print(crowds.table(held))
+            return
+        played = play(setup, _trace(trace, seconds, seed, every, patience))
+    except DoesNotFit as error:
+        raise fail(str(error)) from None
     figures = report(setup, played)
     if plot is not None:
         try:
@@ -78,11 +83,12 @@ def simulate(
 def setup_of(cards: Sequence[str], device: str, memory: float | None, spec: EngineSpec) -> "Setup":
     """Cards on a device; `memory` in GB where it is not the sheet's. Fails with one line."""
     from ..models.catalog import UnknownCard
+    from ..models.holding import DoesNotFit, check
     from ..models.weights import WeightsError
     from ..simulation.measured import BadSheet
     from ..simulation.roofline import NothingToCount
     from ..simulation.sheets import UnknownDevice, priced
-    from ..simulation.simulation import Setup, holding
+    from ..simulation.simulation import Setup
 
     try:
         on = priced(cards, device)
@@ -91,7 +97,13 @@ def setup_of(cards: Sequence[str], device: str, memory: float | None, spec: Engi
     except OSError as error:
         raise fail(f"cannot read {device}: {error.strerror}") from None
     size = on.memory_bytes if memory is None else int(memory * 1e9)
-    return Setup(on.cards, on.device, spec if size is None else holding(spec, size, on.cards))
+    try:
+        for prices in on.cards:
+            if size is not None and prices.footprint is not None:
+                check(prices.card, prices.footprint, prices.card.recipe.default.precision, size, size)
+    except DoesNotFit as error:
+        raise fail(str(error)) from None
+    return Setup(on.cards, on.device, replace(spec, memory=size))
 
 
 def _trace(trace: str, seconds: float, seed: int, every: float, patience: float) -> "Trace":

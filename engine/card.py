@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..models.contract.cache import CacheSpec
@@ -10,6 +10,7 @@ from ..models.contract.fingerprint import CacheKey, fingerprint_of
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind, WorkPlan
 from ..models.contract.placement import Placement
+from ..models.holding import CardBytes, card_bytes
 from .api import CardInfo, ControlInfo, FirstFramesSize
 from .caches.feature_cache import content_of, digest_of
 from .caches.slab_pool import SlabPool, SlotWrites
@@ -19,6 +20,10 @@ from .output.playout import Allowance, Lead
 from .scheduling.costs import Costs, Estimate, StepKey
 
 _NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
+
+
+def bytes_of(loaded: LoadedCard) -> CardBytes:
+    return card_bytes(loaded.card, loaded.footprint, loaded.choice.precision)
 
 
 @dataclass(slots=True)
@@ -40,7 +45,8 @@ class CardRuntime:
 
     @classmethod
     def with_slots(cls, loaded: LoadedCard, slots: int) -> "CardRuntime":
-        pool, frame = SlabPool(loaded.card.cache or _NO_CACHE, slots), loaded.card.frame
+        kept, frame = loaded.card.cache or replace(_NO_CACHE, carry_bytes=bytes_of(loaded).session), loaded.card.frame
+        pool = SlabPool(kept, slots)
         return cls(loaded, pool, Allowance(most=frame.per_chunk / frame.fps))
 
     @property
@@ -135,7 +141,8 @@ class CardRuntime:
 
     def portable(self, bytes_max: int) -> bool:
         """Whether its worlds can be written down, and are not too large for it."""
-        return self.loaded.carry is not None and self.pool.spec.bytes_per_session <= bytes_max
+        cache = self.loaded.card.cache or _NO_CACHE
+        return self.loaded.carry is not None and cache.bytes_per_session <= bytes_max
 
     def _first_frames(self) -> FirstFramesSize | None:
         frame = self.loaded.card.frame

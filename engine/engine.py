@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ..clock import Clock
+from ..models import holding
 from ..models.contract.loaded import LoadedCard
 from . import api
 from .admission.admission import Admission
@@ -18,7 +19,7 @@ from .admission.rules import Refusal
 from .caches.feature_cache import FeatureCache
 from .caches.store import SnapshotFolder
 from .cancel import CancelScope
-from .card import CardRuntime
+from .card import CardRuntime, bytes_of
 from .cost_store import CostStore
 from .device.device import Device, ThreadDevice
 from .device.dispatch import Dispatcher
@@ -42,7 +43,10 @@ FEATURES_MAX = 256
 
 
 class Engine:
-    """Implements `api.EngineClient`. Make it and call everything on one event loop."""
+    """Implements `api.EngineClient`. Make it and call everything on one event loop.
+
+    Raises `DoesNotFit` when some card has not one session on the device.
+    """
 
     def __init__(
         self,
@@ -59,7 +63,12 @@ class Engine:
         self._spec, self._clock = spec, clock
         self._device = device or ThreadDevice(clock)
         self._costs = Costs()
-        self.runtimes = {loaded.card.name: CardRuntime.with_slots(loaded, spec.slots) for loaded in cards}
+        counted = tuple(map(bytes_of, cards))
+        memory = self._device.memory() if spec.memory is None else holding.empty(spec.memory, counted)
+        held = holding.slots(memory, counted, spec.slots, spec.max_rows)
+        self.runtimes = {
+            loaded.card.name: CardRuntime.with_slots(loaded, slots) for loaded, slots in zip(cards, held, strict=True)
+        }
         self._sessions: dict[str, EngineSession] = {}
         self._going: set[EngineSession] = set()
         self._reception = Admission(spec, clock, self._costs, self.runtimes, self._sessions, self._going)

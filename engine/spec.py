@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..models.holding import ROWS
+
 
 class Policy(StrEnum):
     """What the scheduler hands the device to.
@@ -16,11 +18,16 @@ class Policy(StrEnum):
     REQUEST = "request"
 
 
+SLOTS_AUTO = 16
+"""Sessions per card where nobody says how many: a small world does not allocate thousands."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """`slots`: sessions per card. `share_cap`: part of the device that guaranteed classes may fill.
+    """`slots`: sessions per card at most; those that fit into its device's memory. `memory`: bytes of the device, where
+    it is not to be asked. `share_cap`: part of the device that guaranteed classes may fill.
 
-    `memory_bytes`: for the caches of all sessions. `max_rows`: rows of one batch. `ageing`: seconds after which
+    `max_rows`: rows of one batch. `ageing`: seconds after which
     background work competes with everyone. `kbps`: video rate to start with; `kbps_max` is the ceiling of `SetBitrate`.
     `feature_bytes_max`: of prompt embeddings. `suspend_after`: seconds after which a paused session gives its slot
     back. `checkpoint_*`: a world is written down after so many seconds or chunks, unless its session has more than
@@ -29,9 +36,9 @@ class EngineSpec:
     """
 
     slots: int = 4
-    memory_bytes: int = 2 << 30
+    memory: int | None = None
     share_cap: float = 0.9
-    max_rows: int = 4
+    max_rows: int = ROWS
     ageing: float = 2.0
     kbps: int = 2500
     kbps_max: int = 6000

@@ -14,6 +14,7 @@ from . import catalog
 from .contract.card import ModelCard
 from .contract.footprint import Footprint
 from .devices import A100, H100, H200, L40S, RTX_4090, SHARE_OF_PEAK, USABLE, DataSheet
+from .holding import GB, ROWS, card_bytes, empty, most
 
 GIB, TERA = 2**30, 10**12
 GPUS = (RTX_4090, L40S, A100, H100, H200)
@@ -31,10 +32,10 @@ class Holding:
         return min(self.by_memory, self.by_compute)
 
 
-def holding(account: Footprint, gpu: DataSheet) -> Holding:
+def holding(card: ModelCard, account: Footprint, gpu: DataSheet) -> Holding:
     """Text encoders count as resident; a server that keeps them elsewhere has their bytes to spare."""
-    room = USABLE * gpu.memory_gb * 1e9 - account.weight_bytes - account.activation_bytes
-    by_memory = max(0, int(room // account.session_bytes)) if account.session_bytes else 0
+    counted = card_bytes(card, account, card.recipe.default.precision)
+    by_memory = most(empty(gpu.memory_gb * GB, [counted]), counted) or 0
     return Holding(by_memory, int(SHARE_OF_PEAK * gpu.bf16_tflops * TERA // account.flop_per_second))
 
 
@@ -95,7 +96,7 @@ def _work(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
 def _held(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
     body = []
     for card, account in rows:
-        held = [holding(account, gpu) for gpu in GPUS]
+        held = [holding(card, account, gpu) for gpu in GPUS]
         body.append([card.name, *(f"{h.sessions} ({h.by_memory} / {h.by_compute})" for h in held)])
     head = ["card", *(f"{gpu.title}, {gpu.memory_gb} GB, {gpu.bf16_tflops:.0f} TFLOP/s" for gpu in GPUS)]
     return "## Sessions a GPU can hold (by memory / by compute)\n\n" + _table(head, body)
@@ -104,16 +105,17 @@ def _held(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
 def _by_hand(rows: Sequence[tuple[ModelCard, Footprint]]) -> str:
     card, account = rows[0]
     gpu = H100
-    held = holding(account, gpu)
+    held = holding(card, account, gpu)
     weights, activations, session = (
         n / 1e9 for n in (account.weight_bytes, account.activation_bytes, account.session_bytes)
     )
-    room = USABLE * gpu.memory_gb - weights - activations
+    step = min(ROWS, held.by_memory)
+    room = USABLE * gpu.memory_gb - weights - step * activations
     pace, peak = account.flop_per_second / TERA, gpu.bf16_tflops
     return f"""## The arithmetic, once by hand: `{card.name}` on one {gpu.title}
 
     weights {weights:.2f} GB, activations {activations:.2f} GB, a session {session:.2f} GB and {pace:.1f} TFLOP/s
-    memory   {USABLE} x {gpu.memory_gb} GB - {weights:.2f} GB - {activations:.2f} GB = {room:.2f} GB
+    memory   {USABLE} x {gpu.memory_gb} GB - {weights:.2f} GB - {step} x {activations:.2f} GB = {room:.2f} GB
              {room:.2f} GB / {session:.2f} GB holds {held.by_memory} sessions
     compute  {SHARE_OF_PEAK} x {peak:.0f} TFLOP/s / {pace:.1f} TFLOP/s keeps {held.by_compute} at its own pace
 """
@@ -134,8 +136,10 @@ Computed from the cards by `python -m worldroom.models.capacity docs/CAPACITY.md
 Nothing here is measured: `worldroom bench model CARD` measures a card on the machine at hand. A multiply and an add are
 two FLOPs. Sessions by compute assume that steps reach {SHARE_OF_PEAK:.0%} of the data sheet's dense bf16 rate and that
 the device does nothing else (0 = not one at its own pace); sessions by memory use {USABLE:.0%} of the memory, with text
-and image encoders resident. Chunk-KV rings hold one entry more than the window, for staging. Keys and values in 8 bits
+and image encoders resident and a step of {ROWS} rows, or of fewer where fewer sessions fit; `models/holding.py` counts
+them, for admission too. Chunk-KV rings hold one entry more than the window, for staging. Keys and values in 8 bits
 (`serve --precision bf16-kv8`) have a 32-bit scale per token and head; how far they may be off is in the card's recipe.
+`worldroom cards fit CARD --device h100` answers for one card.
 """
 
 

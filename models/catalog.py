@@ -6,6 +6,7 @@ library is imported when its card is loaded, so a server of the toy alone starts
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from . import plugins
@@ -103,6 +104,12 @@ def account(name: str) -> Footprint | None:
     return owner.account(made)
 
 
+def counted(name: str, options: bytes = b"") -> Footprint | None:
+    """The account of a card whose published weights are counted by arithmetic, None for all others."""
+    owner, made = family(name, options)
+    return None if owner.manifest(made) is None or made.random_weights else owner.account(made)
+
+
 def card(name: str, options: bytes = b"") -> ModelCard:
     """The card's data alone; raises what `family` raises."""
     return family(name, options)[1]
@@ -129,4 +136,4 @@ def load(
     loaded: object = owner.load(made, choice or made.recipe.default, checkpoint)
     if not isinstance(loaded, LoadedCard):
         raise FamilyFault(owner.name, f"its load returned a {type(loaded).__name__}, a LoadedCard is needed")
-    return loaded
+    return replace(loaded, footprint=counted(name, options))

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..models.contract.cache import CacheView
 from ..models.contract.card import FrameSpec, ModelCard
+from ..models.contract.footprint import Footprint
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from ..models.contract.placement import realtime
@@ -112,7 +113,7 @@ class SimulatedRuntime:
     def write_entry(self, slot: int, entry: int, data: bytes) -> None: ...
 
 
-def simulated(card: ModelCard, kinds: Sequence[StepKind]) -> LoadedCard:
+def simulated(card: ModelCard, kinds: Sequence[StepKind], footprint: Footprint | None = None) -> LoadedCard:
     """The card, to be run without weights: its main loop, whose chunk takes these steps at the recipe's default."""
     runtime, choice = SimulatedRuntime(), card.recipe.default
     loop = SimulatedLoop(card.frame, tuple(kinds), choice.steps)
@@ -120,4 +121,5 @@ def simulated(card: ModelCard, kinds: Sequence[StepKind]) -> LoadedCard:
     main = replace(card.loops[0], steps=offered)
     program = card.program if len(card.loops) == 1 else realtime(loop=main.name)
     alone = replace(card, loops=(main,), program=program)
-    return LoadedCard(alone, choice, "simulated", {main.name: loop}, runtime, SimulatedCarry, runtime)
+    loops = {main.name: loop}
+    return LoadedCard(alone, choice, "simulated", loops, runtime, SimulatedCarry, slab=runtime, footprint=footprint)

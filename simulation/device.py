@@ -12,6 +12,10 @@ from typing import Any
 from ..engine.device.device import Batch, Ended, Measured, Revoke, execute
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.placement import Placement
+from ..models.holding import Memory
+
+PLENTY = 1 << 40
+"""Bytes of a device whose memory is not the matter."""
 
 
 @dataclass(slots=True, eq=False)
@@ -25,11 +29,19 @@ class SimulatedDevice:
     """An `engine.device.device.Device`. `handover`: seconds from a batch's end until the engine hears of it.
 
     `worked`: seconds it has spent on batches, by queue; `batches` and `rows` count them. `revoked`: taken back in time.
-    `overlapped`: began while one was on another queue.
+    `total` bytes of memory hold the cards' `weights`. `overlapped`: began while one was on another queue.
     """
 
-    def __init__(self, cost: Callable[[Batch], float], name: str = "simulated", handover: float = 0.0) -> None:
+    def __init__(
+        self,
+        cost: Callable[[Batch], float],
+        name: str = "simulated",
+        handover: float = 0.0,
+        total: int = PLENTY,
+        weights: int = 0,
+    ) -> None:
         self.name, self.cost, self.handover = name, cost, handover
+        self._memory = Memory(total, total - weights)
         self.worked: dict[Placement, float] = dict.fromkeys(Placement, 0.0)
         self.batches = self.rows = self.revoked = self.overlapped = 0
         self._turns: dict[Placement, deque[_Turn]] = {where: deque() for where in Placement}
@@ -37,6 +49,9 @@ class SimulatedDevice:
     @property
     def busy(self) -> bool:
         return any(self._turns.values())
+
+    def memory(self) -> Memory:
+        return self._memory
 
     async def allocate(self, loaded: LoadedCard, slots: int) -> None:
         loaded.runtime.allocate(slots)

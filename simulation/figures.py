@@ -78,7 +78,7 @@ class SimulationReport(msgspec.Struct, frozen=True):
     queue_most: int
     memory_most: int
     memory_budget: int
-    resident_bytes: int
+    weight_bytes: int
     rows_per_batch: float
     cards: tuple[CardFigures, ...]
 
@@ -100,8 +100,8 @@ def report(setup: Setup, played: Played) -> SimulationReport:
         queue_mean=sum(sample.queue for sample in samples) / len(samples),
         queue_most=max(sample.queue for sample in samples),
         memory_most=max(sample.memory for sample in samples),
-        memory_budget=setup.spec.memory_bytes,
-        resident_bytes=sum(prices.resident_bytes for prices in setup.cards),
+        memory_budget=played.memory_budget,
+        weight_bytes=sum(prices.bytes.weights for prices in setup.cards),
         rows_per_batch=played.rows / max(1, played.batches),
         cards=tuple(_card(prices, played) for prices in setup.cards),
     )

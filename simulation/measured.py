@@ -47,7 +47,6 @@ class _Model(msgspec.Struct, frozen=True):
     card: str
     device: str
     prompt_ms: float
-    weight_bytes: int
     figures: tuple[_Step, ...]
     batches: tuple[_Rows, ...] = ()
 
@@ -111,6 +110,7 @@ def _of_server(sheet: PriceSheet, card: ModelCard) -> CardPrices:
         tuple(kind for _, kind, _ in chunk.profile),
         steps,
         statistics.median(sheet.encode_us) / 1e6,
+        catalog.counted(card.name),
     )
 
 
@@ -126,7 +126,7 @@ def _of_bench(model: _Model, card: ModelCard) -> CardPrices:
         steps[StepKind(step.kind)] = _price(StepKind(step.kind), {1: one, **more})
     kinds = [kind for kind in ORDER for _ in range(counts.get(kind, 0))]
     encode = ENCODE_PER_PIXEL * card.frame.shown_width * card.frame.shown_height
-    return CardPrices(card, f"measured: {model.device}", tuple(kinds), steps, encode, model.weight_bytes)
+    return CardPrices(card, f"measured: {model.device}", tuple(kinds), steps, encode, catalog.counted(card.name))
 
 
 def _price(kind: StepKind, by_rows: dict[int, list[float]]) -> StepPrice:

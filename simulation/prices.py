@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from ..engine.device.device import Batch
 from ..engine.scheduling.urgency import draw
 from ..models.contract.card import ModelCard
+from ..models.contract.footprint import Footprint
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind
+from ..models.holding import CardBytes, card_bytes
 from .card import SimulatedRow, simulated
 
 ASSUMED_SCATTER = (*(0.98 + 0.04 * i / 998 for i in range(999)), 1.5)
@@ -51,7 +53,7 @@ class StepPrice:
 class CardPrices:
     """One card on one device. `kinds`: a chunk's steps at the recipe's default, in order. `encode`: seconds a frame.
 
-    `origin` says where the figures come from. `resident_bytes`: weights and the activations of one row.
+    `origin` says where the figures come from. `footprint`: where its bytes are counted.
     """
 
     card: ModelCard
@@ -59,7 +61,11 @@ class CardPrices:
     kinds: tuple[StepKind, ...]
     steps: Mapping[StepKind, StepPrice]
     encode: float
-    resident_bytes: int = 0
+    footprint: Footprint | None = None
+
+    @property
+    def bytes(self) -> CardBytes:
+        return card_bytes(self.card, self.footprint, self.card.recipe.default.precision)
 
     @property
     def chunk_seconds(self) -> float:
@@ -72,7 +78,7 @@ class CardPrices:
         return sum(self.steps[kind].seconds(1) for kind in self.kinds)
 
     def loaded(self) -> LoadedCard:
-        return simulated(self.card, self.kinds)
+        return simulated(self.card, self.kinds, self.footprint)
 
 
 def cost_by(cards: Mapping[str, CardPrices]) -> Callable[[Batch], float]:

@@ -49,7 +49,7 @@ def computed(name: str, device: DataSheet) -> CardPrices:
         kinds=tuple(kinds),
         steps={kind: price(kind, step) for kind, step in (costs | {StepKind.PROMPT_ENCODE: prompt}).items()},
         encode=ENCODE_PER_PIXEL * card.frame.shown_width * card.frame.shown_height,
-        resident_bytes=footprint.weight_bytes + footprint.activation_bytes,
+        footprint=footprint,
     )
 
 

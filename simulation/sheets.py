@@ -47,5 +47,14 @@ def priced(names: Sequence[str], device: str) -> Priced:
         return Priced(device, None, measured(path, names))
 
 
+def data_sheet(device: str) -> DataSheet:
+    """Of a name or file. Raises `UnknownDevice`, `OSError`, or `msgspec.MsgspecError` for a file that is none."""
+    if device in DATA_SHEETS:
+        return DATA_SHEETS[device]
+    if not Path(device).is_file():
+        raise UnknownDevice(f"no device and no file '{device}': devices are {', '.join(DATA_SHEETS)}")
+    return msgspec.json.decode(Path(device).read_bytes(), type=DataSheet)
+
+
 def _computed(names: Sequence[str], sheet: DataSheet) -> Priced:
     return Priced(sheet.name, sheet.memory_gb * 10**9, tuple(computed(name, sheet) for name in names))

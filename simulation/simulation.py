@@ -7,13 +7,12 @@ the device's work, the encoder's, and people. The clock of a trace starts when t
 import asyncio
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..clock import LoopClock
 from ..engine.engine import Engine
 from ..engine.spec import EngineSpec
 from ..models.contract.placement import Placement
-from ..models.devices import USABLE
 from . import virtual_time
 from .device import SimulatedDevice
 from .encoder import encoder_of
@@ -28,7 +27,7 @@ SAMPLES = 240
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """`cards` share one device; `spec` is the engine's, whose `memory_bytes` `holding` can set from the device's."""
+    """`cards` share one device; `spec` is the engine's, its `memory` the device's, where a sheet says so."""
 
     cards: tuple[CardPrices, ...]
     device: str
@@ -66,15 +65,7 @@ class Played:
     rows: int
     chunk_prices: Mapping[str, float]
     sessions_max: Mapping[str, int]
-
-
-def holding(spec: EngineSpec, memory_bytes: int, cards: tuple[CardPrices, ...]) -> EngineSpec:
-    """The engine's memory for sessions: what a device has beside the cards' weights and the activations of one row.
-
-    The one place that knows how admission counts memory: bytes of sessions against one figure in the spec.
-    """
-    room = USABLE * memory_bytes - sum(card.resident_bytes for card in cards)
-    return replace(spec, memory_bytes=max(0, int(room)))
+    memory_budget: int
 
 
 def play(setup: Setup, trace: Trace) -> Played:
@@ -93,6 +84,7 @@ async def _play(setup: Setup, trace: Trace) -> Played:
     start, warm = loop.time(), dict(device.worked)
     batches, rows = device.batches, device.rows
     prices = {info.name: info.price_us / 1e6 for info in engine.cards()}
+    budget = sum(entry.pool_bytes for entry in engine.capacity())
     most = {entry.card: entry.sessions_max for entry in engine.capacity()}
     turns = itertools.cycle(by_name)
     people = [
@@ -109,7 +101,7 @@ async def _play(setup: Setup, trace: Trace) -> Played:
     worked = {where: seconds - warm[where] for where, seconds in device.worked.items()}
     batches, rows = device.batches - batches, device.rows - rows
     await engine.close()
-    return Played(trace, tuple(people), samples, worked, batches, rows, prices, most)
+    return Played(trace, tuple(people), samples, worked, batches, rows, prices, most, budget)
 
 
 async def _sampled(engine: Engine, device: SimulatedDevice, start: float, seconds: float) -> tuple[LoadSample, ...]:

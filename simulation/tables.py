@@ -32,7 +32,7 @@ def _device(report: SimulationReport) -> Table:
     table.add_row("steps waiting", f"{report.queue_mean:.2f} on average, at most {report.queue_most}")
     table.add_row("rows of a batch", f"{report.rows_per_batch:.2f}")
     table.add_row("memory of sessions", f"{_gb(report.memory_most)} of {_gb(report.memory_budget)}")
-    table.add_row("weights, activations", _gb(report.resident_bytes))
+    table.add_row("weights", _gb(report.weight_bytes))
     return table
 
 

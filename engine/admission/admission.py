@@ -112,9 +112,7 @@ class Admission:
         """Interactive sessions that fit at today's price, alone on the device; an empty one takes one at any price."""
         share = self._need(served, api.LatencyClass.INTERACTIVE, served.default_steps).share
         by_compute = served.pool.slots if share <= 0 else max(1, int(self._spec.share_cap / share + 1e-9))
-        per_session = served.pool.spec.bytes_per_session
-        by_memory = served.pool.slots if per_session == 0 else self._spec.memory_bytes // per_session
-        return min(served.pool.slots, by_compute, by_memory)
+        return min(served.pool.slots, by_compute)
 
     @property
     def waiting(self) -> int:
@@ -191,5 +189,5 @@ class Admission:
             slots=served.pool.slots,
             bytes_used=sum(other.pool.bytes_used for other in self._served.values())
             + sum(need.bytes for _, need in ahead),
-            bytes_budget=self._spec.memory_bytes,
+            bytes_budget=sum(other.pool.bytes_budget for other in self._served.values()),
         )

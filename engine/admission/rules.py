@@ -51,6 +51,9 @@ class Refusal:
 
 def refuse(need: Demand, room: Headroom) -> Refusal | None:
     """None = it fits with everything that is already there, at conservative prices."""
+    if need.bytes > room.bytes_budget:
+        detail = f"a session needs {need.bytes} bytes, the device has {room.bytes_budget} for all of them"
+        return Refusal(RefusalReason.NO_MEMORY, detail)
     if room.slots_used >= room.slots:
         taken = Shortage(1, room.slots_used, room.slots, Unit.PLACES)
         return Refusal(RefusalReason.NO_SLOT, f"all {room.slots} places are taken", taken)

@@ -38,6 +38,7 @@ class Capacity(Message, frozen=True):
     """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1.
 
     `sessions`: all that were let in, `asleep` of them without a slot. `waiting`: who stands in the device's line.
+    `starts_failed`: of a spare worker, since one that succeeded.
     `degraded`: sessions that were let in with fewer steps than the default.
     `inspections`: rounds through all pools that found them sound. `feature*`: prompt embeddings kept, of all cards.
     """
@@ -65,6 +66,7 @@ class Capacity(Message, frozen=True):
     feature_bytes_used: int = 0
     features_evicted: int = 0
     asleep: int = 0
+    starts_failed: int = 0
 
 
 class BatchRan(Message, frozen=True):

@@ -17,7 +17,9 @@ from ...models.contract.cache import CacheView
 from ...models.contract.loaded import LoadedCard
 from ...models.contract.loop import StepKind
 from ...models.contract.placement import Placement
+from ...models.holding import Memory
 from ..caches.entry_io import transfer
+from .memory import device_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,10 @@ class Device(Protocol):
     @property
     def name(self) -> str: ...
 
+    def memory(self) -> Memory:
+        """What it has, and what is free beside the cards that are loaded."""
+        ...
+
     async def allocate(self, loaded: LoadedCard, slots: int) -> None: ...
 
     def start(self, batch: Batch, ended: Ended) -> Revoke:
@@ -131,6 +137,9 @@ class ThreadDevice:
     @property
     def name(self) -> str:
         return "cpu"
+
+    def memory(self) -> Memory:
+        return device_memory()
 
     async def allocate(self, loaded: LoadedCard, slots: int) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, loaded.runtime.allocate, slots)

@@ -175,7 +175,8 @@ class WorkerClient:
         return self._heartbeat.cards
 
     def capacity(self) -> tuple[api.Capacity, ...]:
-        return self._heartbeat.capacity
+        failed = self.standby.failed
+        return tuple(msgspec.structs.replace(entry, starts_failed=failed) for entry in self._heartbeat.capacity)
 
     def sessions(self) -> tuple[api.SessionInfo, ...]:
         return self._heartbeat.sessions
@@ -202,8 +203,14 @@ class WorkerClient:
 
     async def _live(self) -> None:
         """Keep one worker alive for ever; give up only when the first one cannot serve."""
+        try:
+            process = await self.standby.first()
+        except OSError as problem:
+            self._broken = WorkerFailed(f"a worker process cannot be started: {problem.strerror}", theirs=True)
+            self._first.set()
+            return
         while True:
-            process = self._process = await self.standby.next()
+            self._process = process
             process.send(self._boot)
             await process.watch()
             await process.end()
@@ -215,6 +222,7 @@ class WorkerClient:
                 return
             if not warm:
                 await asyncio.sleep(AGAIN)
+            process = await self.standby.next()
 
     def _worker_ended(self) -> None:
         self.deaths += 1

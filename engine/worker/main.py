@@ -21,9 +21,11 @@ from ...clock import Clock, SystemClock
 from ...models import catalog
 from ...models.contract.loaded import LoadedCard
 from ...models.contract.recipe import RuntimeChoice
+from ...models.holding import DoesNotFit, check
 from .. import api
 from ..caches.store import SnapshotFolder
 from ..cost_store import CostStore
+from ..device.memory import device_memory
 from ..engine import Engine
 from . import ipc
 
@@ -53,7 +55,7 @@ class WorkerServer:
         beating.add_done_callback(_end_without_heart)
         try:
             await self._serve(boot)
-        except catalog.REFUSALS as problem:
+        except (*catalog.REFUSALS, DoesNotFit) as problem:
             self._say(ipc.Broken(str(problem), theirs=True))
         except Exception as problem:
             log.exception("the worker cannot serve")
@@ -64,6 +66,7 @@ class WorkerServer:
         await self._gone.wait()
 
     async def _serve(self, boot: ipc.Boot) -> None:
+        await asyncio.to_thread(check_fit, boot)
         published = Path(boot.checkpoint) if boot.checkpoint else None
         loaded = [
             await asyncio.to_thread(self._load, card, boot.choice, published, boot.options.get(card, b""))
@@ -151,6 +154,20 @@ class WorkerServer:
             if self._boot.done():
                 shutil.rmtree(self._boot.result().folder, ignore_errors=True)
             os._exit(1)
+
+
+def check_fit(boot: ipc.Boot) -> None:
+    """Raise `DoesNotFit` for a card of published weights of which the device cannot hold one session, before they are
+    read.
+    """
+    catalog.prepare(boot.cards)
+    for name in set(boot.cards) & set(catalog.names()):
+        options = boot.options.get(name, b"")
+        footprint, card = catalog.counted(name, options), catalog.card(name, options)
+        if footprint is not None:
+            memory, choice = device_memory(), boot.choice or card.recipe.default
+            total = boot.spec.memory or memory.total
+            check(card, footprint, choice.precision, total, boot.spec.memory or memory.free)
 
 
 def _end_without_heart(beating: "asyncio.Task[None]") -> None:

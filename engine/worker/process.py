@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 COMMAND = (sys.executable, "-m", "worldroom.engine.worker.main")
 LOOK = 0.1
 GRACE = 5.0
+BACKOFF, BACKOFF_MAX = 0.5, 30.0
 
 
 class WorkerProcess:
@@ -99,12 +100,15 @@ class WorkerProcess:
 class StandbyWorker:
     """Where the next worker comes from. `after`: seconds of service after which it is started, up to its `Boot`, so
     that whoever takes over has loaded the program already, and what `cards` need; None = only when it is needed.
+    One that cannot be started is tried again, each time after a longer while. `failed`: starts that failed since the
+    last one that did not.
     """
 
     def __init__(self, make: Callable[[], WorkerProcess], after: float | None, cards: tuple[str, ...]) -> None:
         self._make, self._after, self._cards = make, after, cards
         self._timer: asyncio.TimerHandle | None = None
         self._spare: asyncio.Task[WorkerProcess] | None = None
+        self.failed = 0
 
     @property
     def process(self) -> WorkerProcess | None:
@@ -115,6 +119,12 @@ class StandbyWorker:
         """The present worker serves."""
         if self._after is not None and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._after, self._recruit)
+
+    async def first(self) -> WorkerProcess:
+        """Raises OSError when it cannot be started."""
+        child = self._make()
+        await child.start()
+        return child
 
     async def next(self) -> WorkerProcess:
         """A started child that waits for its `Boot`."""
@@ -137,6 +147,9 @@ class StandbyWorker:
         if self._timer is not None:
             self._timer.cancel()
         spare, self._spare, self._timer = self._spare, None, None
+        if spare is not None and self.failed:
+            spare.cancel()  # it waits for its next try, and who asks does not
+            return None
         return None if spare is None else await spare
 
     async def _prepared(self) -> WorkerProcess:
@@ -145,9 +158,17 @@ class StandbyWorker:
         return child
 
     async def _start(self) -> WorkerProcess:
-        child = self._make()
-        await child.start()
-        return child
+        while True:
+            try:
+                child = await self.first()
+            except OSError as problem:
+                wait = min(BACKOFF_MAX, BACKOFF * 2**self.failed)
+                self.failed += 1
+                log.error("a worker process cannot be started (%s); tried again in %.1f s", problem.strerror, wait)
+                await asyncio.sleep(wait)
+            else:
+                self.failed = 0
+                return child
 
 
 def _spawn(command: list[str], descriptor: int) -> "subprocess.Popen[bytes]":

@@ -9,6 +9,7 @@ import msgspec
 from .card import ModelCard
 from .conditions import PromptMeaning
 from .faults import CardFault
+from .footprint import Footprint
 from .loop import ChunkLoop, PromptLoop, Runtime
 from .recipe import RuntimeChoice
 
@@ -65,7 +66,8 @@ class LoadedCard:
     passes them on. `carry` and `slab` (and `extra`, where a runtime keeps more) make its worlds portable: without them
     a session can only be remade from its beginning. `state`: of its main loop; with it a chunk under way can be written
     down after each step. `prompt_carry`: of its prompt loop. `meaning`: which words of a prompt count, where the family
-    can tell. Raises `CardFault` when the loops are not the card's.
+    can tell. `footprint`: of published weights, at the recipe's default precision. Raises `CardFault` when the
+    loops are not the card's.
     """
 
     card: ModelCard
@@ -79,6 +81,7 @@ class LoadedCard:
     state: type[msgspec.Struct] | None = None
     prompt_carry: type[msgspec.Struct] | None = None
     meaning: Callable[[str], PromptMeaning] | None = None
+    footprint: Footprint | None = None
 
     def __post_init__(self) -> None:
         check_loops(self.card, self.loops)

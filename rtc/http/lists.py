@@ -26,7 +26,11 @@ def add_lists(app: FastAPI, edge: Edge, rooms: Rooms, door: EngineClient, rates:
     @app.get("/readyz")
     async def ready() -> Response:
         if not door.ready:
-            raise ApiFault(503, "not_ready", "models are loading and warming up", BUSY_RETRY_S)
+            failed = max((entry.starts_failed for entry in door.capacity()), default=0)
+            why = "models are loading and warming up"
+            if failed:
+                why = f"no worker process can be started ({failed} tries), it is tried again"
+            raise ApiFault(503, "not_ready", why, BUSY_RETRY_S)
         return json_answer({"ready": True})
 
     @app.get("/metrics")

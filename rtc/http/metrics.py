@@ -97,6 +97,7 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         ("pool_bytes_used", "cache bytes in use", capacity.pool_bytes_used),
         ("queue_depth", "steps waiting for the device", capacity.queue_depth),
         ("waiting", "rooms in line for the device", capacity.waiting),
+        ("worker_starts_failed", "starts of a spare worker that failed in a row", capacity.starts_failed),
         ("feature_bytes_used", "bytes of prompt embeddings kept", capacity.feature_bytes_used),
     )
     counters: tuple[tuple[str, str, int], ...] = (

@@ -23,7 +23,7 @@ STEADY = replace(MATRIX, steps={kind: replace(price, scatter=(1.0,)) for kind, p
 
 
 def on_h100(policy: Policy, prices: CardPrices = MATRIX) -> Setup:
-    return Setup((prices,), "h100", EngineSpec(slots=8, memory_bytes=60 * 10**9, policy=policy))
+    return Setup((prices,), "h100", EngineSpec(slots=8, memory=80 * 10**9, policy=policy))
 
 
 def both(trace: Trace, prices: CardPrices = MATRIX) -> tuple[Played, Played]:

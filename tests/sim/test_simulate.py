@@ -6,16 +6,18 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
+import pytest
 from typer.testing import CliRunner
 from worldroom.cli.main import app
 from worldroom.engine.api import LatencyClass, RefusalReason
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.devices import H100
+from worldroom.models.holding import DoesNotFit
 from worldroom.simulation.crowd import hold
 from worldroom.simulation.duty_cycle import crowd
 from worldroom.simulation.figures import report
 from worldroom.simulation.roofline import computed
-from worldroom.simulation.simulation import Setup, holding, play
+from worldroom.simulation.simulation import Setup, play
 from worldroom.simulation.trace import Act, Moment, Trace, Visit
 
 MATRIX = "matrix-game-2-universal"
@@ -28,7 +30,7 @@ def simulate(*options: str) -> "tuple[int, str]":
 
 def h100(*names: str, **spec: int) -> Setup:
     cards = tuple(computed(name, H100) for name in names or (MATRIX,))
-    return Setup(cards, "h100", holding(EngineSpec(slots=8, **spec), H100.memory_gb * 10**9, cards))
+    return Setup(cards, "h100", EngineSpec(slots=8, memory=H100.memory_gb * 10**9, **spec))
 
 
 def stay(name: str, arrives: float, leaves: float, patience: float = 0.0, card: str = "") -> Visit:
@@ -87,9 +89,9 @@ def test_who_does_not_fit_waits_in_line_as_long_as_patience_lasts() -> None:
 def test_admission_counts_what_the_weights_leave() -> None:
     """Three cards of 13 GB of text encoder, 14 GB of weights and 7 GB a session do not fit a device of 48 GB."""
     cards = tuple(computed(name, H100) for name in ("longlive-1.3b", "self-forcing-1.3b", "anyflow-far-1.3b"))
-    spec = holding(EngineSpec(slots=8), 48 * 10**9, cards)
-    played = play(Setup(cards, "small", spec), Trace("here", 20.0, (stay("a", 1.0, 20.0),)))
-    assert played.people[0].refused is RefusalReason.NO_MEMORY
+    small = Setup(cards, "small", EngineSpec(slots=8, memory=48 * 10**9))
+    with pytest.raises(DoesNotFit, match=r"not one session of 'longlive-1.3b' fits: weights of 3 cards 43\.4 GB"):
+        play(small, Trace("here", 20.0, (stay("a", 1.0, 20.0),)))
 
 
 def test_a_session_stays_on_its_card() -> None:

@@ -20,7 +20,7 @@ def test_every_field_can_be_set() -> None:
     )  # fmt: skip
     made, default = asdict(options.spec(slots=9)), asdict(EngineSpec())
     assert {name for name in default if made[name] == default[name]} == OF_SIMULATIONS
-    assert (made["memory_bytes"], made["share_cap"], made["suspend_after"]) == (64 << 20, 0.5, 5.0)
+    assert (made["memory"], made["share_cap"], made["suspend_after"]) == (64 << 20, 0.5, 5.0)
 
 
 def test_a_rate_above_the_ceiling_is_refused() -> None:

@@ -2,11 +2,13 @@
 
 import pytest
 from worldroom.cli.assemble import fitting
-from worldroom.engine.api import Capacity
+from worldroom.engine.api import Capacity, CardInfo
+
+CARD = CardInfo("drive", "1", "Drive", 512, 320, 24, 1, (), (), 24_560, 0)
 
 
-def device(name: str, fits: int) -> Capacity:
-    return Capacity("drive", name, 0, fits, 0.0, 0.9, 24_560, 64, 256, 0, 0, 0, 0, 0, 0)
+def device(name: str, fits: int, price_us: int = 24_560) -> Capacity:
+    return Capacity("drive", name, 0, fits, 0.0, 0.9, price_us, 64, 256, 0, 0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -21,4 +23,9 @@ def device(name: str, fits: int) -> Capacity:
     ],
 )
 def test_how_many_fit_and_what_happens_to_more(devices: tuple[Capacity, ...], line: str) -> None:
-    assert fitting(devices) == line
+    assert fitting(CARD, devices) == line
+
+
+def test_case_73_a_card_slower_than_its_pace_says_so() -> None:
+    line = fitting(CARD, (device("cpu", 1, price_us=125_000),))
+    assert line.startswith("slower than its pace: 8.0 fps here, not 24; 1 session fits (125.0 ms a chunk, cpu);")

@@ -1,0 +1,127 @@
+"""Published cards on devices of a GPU's size, through the real admission: as many as docs/CAPACITY.md says."""
+
+import asyncio
+import random
+from dataclasses import replace
+
+import pytest
+from worldroom.clock import LoopClock
+from worldroom.engine import api
+from worldroom.engine.engine import Engine
+from worldroom.engine.spec import EngineSpec
+from worldroom.models import capacity
+from worldroom.models.contract.card import ModelCard
+from worldroom.models.contract.footprint import Footprint
+from worldroom.models.devices import DATA_SHEETS, DataSheet
+from worldroom.models.holding import GB, DoesNotFit, card_bytes, empty, most, slots
+from worldroom.simulation.device import SimulatedDevice
+from worldroom.simulation.encoder import BlankEncoder
+from worldroom.simulation.prices import CardPrices
+from worldroom.simulation.roofline import computed
+from worldroom.simulation.virtual_time import run
+
+PUBLISHED = {card.name: (card, footprint) for card, footprint in capacity.accounts()}
+SIZES = {"24": "rtx4090", "48": "l40s", "80": "h100", "141": "h200"}
+
+
+def quick(prices: CardPrices) -> CardPrices:
+    """Steps that take no time to speak of, so that memory alone decides."""
+    steps = {kind: replace(price, by_rows=((1, 1e-6), (4, 1e-6))) for kind, price in prices.steps.items()}
+    return replace(prices, steps=steps)
+
+
+def engine_on(sheet: DataSheet, *cards: str, asked: int = 64) -> Engine:
+    loaded = tuple(quick(computed(name, sheet)).loaded() for name in cards)
+    weights = sum(PUBLISHED[name][1].weight_bytes for name in cards)
+    device = SimulatedDevice(lambda batch: 1e-6, sheet.name, total=sheet.memory_gb * GB, weights=weights)
+    return Engine(loaded, LoopClock(asyncio.get_running_loop()), EngineSpec(slots=asked), device, BlankEncoder)
+
+
+def opening(number: int, card: str, line: str = "") -> api.Open:
+    return api.Open(f"s{number}", card, seed=number, latency_class=api.LatencyClass.BACKGROUND, line=line)
+
+
+async def held(engine: Engine, card: str) -> tuple[int, api.Refused]:
+    """How many were let in, each asking at the door with a name for the line, and the answer to the next one."""
+    for number in range(100):
+        answer = await engine.open(opening(number, card, f"s{number}"), lambda event: None)
+        if isinstance(answer, api.Refused):
+            return number, answer
+    raise AssertionError("everybody was let in")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_door_lets_in_what_the_page_says(name: str, size: str) -> None:
+    sheet, (card, footprint) = DATA_SHEETS[SIZES[size]], PUBLISHED[name]
+    promised = capacity.holding(card, footprint, sheet).by_memory
+
+    async def day() -> None:
+        if promised == 0:
+            with pytest.raises(DoesNotFit, match="not one session of"):
+                engine_on(sheet, name)
+            return
+        engine = engine_on(sheet, name)
+        await engine.start()
+        count, no = await held(engine, name)
+        (entry,) = engine.capacity()
+        assert count == entry.sessions == promised
+        assert no.figures is not None, "time alone may change it, so there is a place in line"
+        assert entry.pool_bytes + footprint.weight_bytes <= sheet.memory_gb * GB
+        await engine.close()
+
+    run(day())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_pools_never_hold_more_than_the_device(seed: int) -> None:
+    """Cards drawn together, then a hundred steps: open, close, pause until asleep, resume."""
+
+    async def day() -> None:
+        dice, sheet = random.Random(seed), DATA_SHEETS[dice_size(seed)]
+        names = dice.sample(sorted(PUBLISHED), dice.randrange(1, 3))
+        try:
+            engine = engine_on(sheet, *names, asked=dice.randrange(1, 20))
+        except DoesNotFit:
+            return
+        await engine.start()
+        usable, open_now = sheet.memory_gb * GB - sum(PUBLISHED[n][1].weight_bytes for n in names), set[str]()
+        for number in range(100):
+            match dice.choice(("open", "open", "close", "pause", "resume")):
+                case "open":
+                    answer = await engine.open(opening(number, dice.choice(names)), lambda event: None)
+                    open_now |= {f"s{number}"} if isinstance(answer, api.Opened) else set()
+                case "close" if open_now:
+                    engine.post(api.Close(gone := dice.choice(sorted(open_now))))
+                    open_now.discard(gone)
+                case "pause" if open_now:
+                    engine.post(api.Pause(dice.choice(sorted(open_now))))
+                case "resume" if open_now:
+                    engine.post(api.Resume(dice.choice(sorted(open_now))))
+            await asyncio.sleep(dice.choice((0.0, 1.0, 25.0)))
+            pools = engine.capacity()
+            assert sum(entry.pool_bytes_used for entry in pools) <= sum(entry.pool_bytes for entry in pools) <= usable
+            engine.check_integrity()
+        await engine.close()
+
+    run(day())
+
+
+def dice_size(seed: int) -> str:
+    return ("l40s", "h100", "h200")[seed % 3]
+
+
+@pytest.mark.parametrize("seed", range(1000))
+def test_whatever_cards_share_a_device_they_stay_within_it(seed: int) -> None:
+    dice = random.Random(seed)
+    drawn: list[tuple[ModelCard, Footprint]] = dice.choices([*PUBLISHED.values()], k=dice.randrange(1, 4))
+    cards = [card_bytes(card, footprint, dice.choice(card.recipe.precisions)) for card, footprint in drawn]
+    total, asked = dice.choice((24, 48, 80, 141, 180)) * GB, dice.randrange(1, 40)
+    memory = empty(total, cards)
+    try:
+        counts = slots(memory, cards, asked)
+    except DoesNotFit:
+        assert len(cards) > 1 or most(memory, cards[0]) == 0
+        return
+    resident = sum(card.weights + count * card.session for card, count in zip(cards, counts, strict=True))
+    assert resident <= 0.9 * total and all(1 <= count <= asked for count in counts)
