@@ -60,6 +60,11 @@ const now = (/** @type {object} */ news) => words(/** @type {any} */ ({
   link: { phase: 'live' }, world: 'running', seen: true, blocked: false, drives: true, wait_s: 0, held_s: null, ...news,
 }));
 
+test('case 87: what a browser recorded says its codecs too and is a video all the same', () => {
+  assert.equal(objection({ type: 'video/webm;codecs=vp9,opus', size: 1e6 }), null);
+  assert.equal(objection({ type: 'VIDEO/MP4; codecs="avc1"', size: 1e6 }), null);
+});
+
 test('every state of the connection has words', () => {
   assert.equal(now({}), null);
   assert.equal(now({ seen: false })?.title, 'Waiting for the picture');
