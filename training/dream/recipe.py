@@ -53,7 +53,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much of everything; README.md says what the shipped weights had."""
+    """How much of everything; README.md says how far the kept checkpoints are."""
 
     pictures: tuple[int, int] = (160, 100)  # sessions, pictures of each: what the autoencoder sees
     autoencoder: int = 4000

@@ -41,7 +41,7 @@ RATES = Rates(muon=0.008, adam=8e-4, warm_up=20, flat=0.4)
 GIVEN, STRIDE = 34, 16  # frames a session starts from; frames dreamed each turn, all of which are targets
 SEEN = 18  # of the given frames, in the loss: what a target looks back to costs as much as the target
 SESSIONS, SWITCHING = 6, 2
-OLDEST = (16, 80)  # frames a session dreams before it starts anew, at most: at first, and from RAMP on
+OLDEST = (16, 48)  # frames a session dreams before it starts anew, at most: at first, and from RAMP on
 RAMP = 0.7
 RECORDED_EVERY, RECORDED = 4, 4  # turns, rows
 STEPS, STEP_SHARE = (1, 2, 4), (0.7, 0.2, 0.1)  # of the rollouts
