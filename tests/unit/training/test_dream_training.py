@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -17,6 +19,8 @@ from worldroom.training.dream.recipe import SMALL, Stage, run
 from worldroom.training.dream.rollout import begin, go_on, sigmas_of
 from worldroom.training.dream.stage_teacher import velocity_weight
 from worldroom.training.dream.windows import frame_noise
+from worldroom.training.drive.figures import ClipFigures, HistoryRow, WorldFigures
+from worldroom.training.drive.measures import RoadMotion
 from worldroom.training.drive.optimise import load_checkpoint
 
 torch.set_num_threads(1)
@@ -92,3 +96,40 @@ def test_a_frames_noise_carries_the_dice_and_is_else_free() -> None:
 def test_errors_at_low_noise_count_more_but_not_without_bound() -> None:
     weight = velocity_weight(torch.tensor([1.0, 0.2, 0.01]))
     assert weight[0] == 1.0 and 1 < weight[1] < weight[2] == 4.0
+
+
+def test_a_frame_is_another_one_when_less_of_its_past_may_be_known() -> None:
+    network, (latents, cond) = random_network(), given(40)
+    noise = torch.randn(2, PICTURE, 32, generator=torch.Generator().manual_seed(4))
+
+    def last(history: int | None) -> torch.Tensor:
+        return begin(network, latents[:, :39], cond, (1.0,), history).next(cond.at(39), noise)
+
+    frames = [last(history) for history in (0, 1, 2, 8, None)]
+    for shorter, longer in pairwise(frames):
+        assert not torch.allclose(shorter, longer, atol=1e-3)
+
+
+def test_a_frame_knows_nothing_of_what_it_may_not_know() -> None:
+    network, (latents, cond) = random_network(), given(40)
+    noise = torch.randn(2, PICTURE, 32, generator=torch.Generator().manual_seed(4))
+    changed = latents.clone()
+    changed[:, :30] = 1.0  # ten frames and more ago
+
+    def last(pictures: torch.Tensor, history: int | None) -> torch.Tensor:
+        return begin(network, pictures[:, :39], cond, (1.0,), history).next(cond.at(39), noise)
+
+    assert torch.equal(last(latents, 8), last(changed, 8))
+    assert not torch.allclose(last(latents, None), last(changed, None), atol=1e-3)
+
+
+def test_a_report_names_every_figure_that_misses_its_mark() -> None:
+    good = ClipFigures(64, 1.0, 0.9, 0.9, 0.95, RoadMotion(0.8, 0.3, 0.7), 8.0)
+    alone = msgspec.structs.replace(good, motion=RoadMotion(0.5, 0.3, 0.7))
+    rows = tuple(HistoryRow(history, alone if history == 1 else good) for history in (0, 1, 4, 16, -1))
+    whole = WorldFigures((good, good), rows, 0.95, good)
+    assert whole.failures() == []
+    forgetful = msgspec.structs.replace(whole, histories=tuple(HistoryRow(row.history, good) for row in rows))
+    assert forgetful.failures() == ["one frame of history does as well as all of it"]
+    alike = msgspec.structs.replace(whole, diversity=0.2)
+    assert alike.failures() == ["diversity 0.200 is below 0.9"]

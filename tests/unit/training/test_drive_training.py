@@ -15,7 +15,15 @@ from worldroom.models.shared.road.autoencoder import DriveAutoencoder, pack, to_
 from worldroom.training.drive import minilm
 from worldroom.training.drive.judge import load_judge
 from worldroom.training.drive.muon import orthogonalised
-from worldroom.training.drive.optimise import load_checkpoint
+from worldroom.training.drive.optimise import (
+    Rates,
+    averaged_copy,
+    halve_checkpoint,
+    load_checkpoint,
+    optimiser_for,
+    resume,
+    save_checkpoint,
+)
 from worldroom.training.drive.recipe import SMALL, Stage, run
 from worldroom.training.drive.stage_rollout import Ramp
 
@@ -62,3 +70,24 @@ def test_muon_makes_singular_values_about_one() -> None:
 def test_dreams_grow_over_the_first_part_of_the_budget() -> None:
     ramp = Ramp(first=8, last=24, share=0.5)
     assert [ramp.at(i, 100) for i in (0, 25, 50, 99)] == [8, 16, 24, 24]
+
+
+def test_training_goes_on_from_a_checkpoint_kept_in_half_precision(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Linear(16, 4))
+    average = averaged_copy(model)
+    rates = Rates(muon=0.01, adam=1e-3, warm_up=1, flat=0.5)
+    optimiser = optimiser_for([model[0].weight], model, rates, (0.9, 0.98))
+
+    def step(iteration: int) -> float:
+        loss = model(torch.ones(2, 8)).square().mean()
+        torch.autograd.backward(loss)
+        optimiser.step(iteration, 10)
+        return float(loss.detach())
+
+    step(0)
+    save_checkpoint(tmp_path / "whole.pt", 1, model, average, optimiser)
+    halve_checkpoint(tmp_path / "whole.pt", tmp_path / "kept" / "half.pt")
+    after = step(1)
+    assert resume(tmp_path / "kept" / "half.pt", model, average, optimiser) == 1
+    assert step(1) == pytest.approx(after, rel=0.02)
