@@ -71,7 +71,7 @@ class Engine:
         }
         self._sessions: dict[str, EngineSession] = {}
         self._going: set[EngineSession] = set()
-        self._reception = Admission(spec, clock, self._costs, self.runtimes, self._sessions, self._going)
+        self._admission = Admission(spec, clock, self._costs, self.runtimes, self._sessions, self._going)
         self._commands: deque[api.Command] = deque()
         rules = Rules(spec.max_rows, spec.ageing, spec.seed, spec.policy)
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)
@@ -89,13 +89,13 @@ class Engine:
             kept,
             prices,
         )
-        self._upkeep = Maintenance(self.runtimes, self.services, self._device.name)
+        self._maintenance = Maintenance(self.runtimes, self.services, self._device.name)
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
     def ready(self) -> bool:
-        return self._reception.ready
+        return self._admission.ready
 
     @property
     def closing(self) -> int:
@@ -113,14 +113,14 @@ class Engine:
         for served in self.runtimes.values():
             await self._device.allocate(served.loaded, served.pool.slots)
             await warm_up(served, self.services, self._device)
-        self._upkeep.start()
-        self._reception.ready = True
+        self._maintenance.start()
+        self._admission.ready = True
 
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         self._obey()
-        admitted = await self._reception.admit(command)
+        admitted = await self._admission.admit(command)
         if isinstance(admitted, Refusal):
-            return self._reception.refused(command, admitted)
+            return self._admission.refused(command, admitted)
         return await self._enter(admitted, events)
 
     async def restore(
@@ -139,7 +139,7 @@ class Engine:
         resume_state: ResumeState | None = None,
         snapshot: bytes | None = None,
     ) -> api.Opened | api.Refused:
-        served, fits = self.runtimes[opening.card], self._reception.fits
+        served, fits = self.runtimes[opening.card], self._admission.fits
         session = EngineSession(opening, served, self.services, events, self._released, fits, resume_state, snapshot)
         self._sessions[session.session] = session
         try:
@@ -175,18 +175,18 @@ class Engine:
         return tuple(info(session) for session in self._sessions.values())
 
     def steps(self) -> tuple[api.BatchRan, ...]:
-        return self._dispatcher.trail.all()
+        return self._dispatcher.history.all()
 
     @property
-    def trail(self) -> StepHistory:
+    def history(self) -> StepHistory:
         """The ring behind `steps`, for who follows it."""
-        return self._dispatcher.trail
+        return self._dispatcher.history
 
     async def close(self) -> None:
         """Close every session and stop every thread; returns when all of it is gone."""
         if self._closed:
             return
-        self._closed, self._reception.ready = True, False
+        self._closed, self._admission.ready = True, False
         self.services.scope.cancel()
         for session in [*self._sessions.values()]:
             self._close(session)
@@ -195,14 +195,14 @@ class Engine:
         if self._serving is not None:
             self._serving.cancel()
             await asyncio.wait([self._serving])
-        await self._upkeep.close()
+        await self._maintenance.close()
         await self._device.close()
         await asyncio.get_running_loop().run_in_executor(None, self._encoders.shutdown)
 
     @property
     def unsound(self) -> str | None:
         """What contradicts itself in a pool, as the last inspection found it: then nothing here can be trusted."""
-        return self._upkeep.inspection.problem
+        return self._maintenance.inspection.problem
 
     def check_integrity(self) -> None:
         """Raise `slab_pool.PoolCorrupt` when any pool contradicts itself."""
@@ -215,18 +215,20 @@ class Engine:
     def _obey(self) -> None:
         """Carry out what was posted until now; answers to what that causes come after everything else had a turn."""
         for _ in range(len(self._commands)):
-            command = self._commands.popleft()
-            session = self._sessions.get(command.session)
-            if session is None:
-                if isinstance(command, api.Close):
-                    self._reception.give_up(command.session)
-                continue
-            if isinstance(command, api.Close):
-                self._close(session)
-            else:
-                session.obey(command)
+            self.carry_out(self._commands.popleft())
         if self._commands:
             asyncio.get_running_loop().call_soon(self._obey)
+
+    def carry_out(self, command: api.Command) -> None:
+        """Carry a command out within this call; for callers that have waited a turn of the loop already."""
+        session = self._sessions.get(command.session)
+        if session is None:
+            if isinstance(command, api.Close):
+                self._admission.give_up(command.session)
+        elif isinstance(command, api.Close):
+            self._close(session)
+        else:
+            session.obey(command)
 
     def _close(self, session: EngineSession) -> None:
         if self._sessions.get(session.session) is session:
@@ -236,8 +238,8 @@ class Engine:
 
     def _released(self, session: EngineSession) -> None:
         self._going.discard(session)
-        self._upkeep.released()
-        self._reception.stir()
+        self._maintenance.released()
+        self._admission.stir()
         session.served.counters += session.counters
 
     def _expected(self) -> float:
@@ -250,8 +252,8 @@ class Engine:
             card=served.loaded.card.name,
             device=self._device.name,
             sessions=len(mine),
-            sessions_max=self._reception.sessions_max(served),
-            share_used=sum((self._reception.share(session) for session in mine if not session.suspended), 0.0),
+            sessions_max=self._admission.sessions_max(served),
+            share_used=sum((self._admission.share(session) for session in mine if not session.suspended), 0.0),
             share_max=self._spec.share_cap,
             price_us=round(served.chunk_price(served.default_steps) * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,
@@ -264,9 +266,9 @@ class Engine:
             frames_dropped=counters.dropped,
             frames_superseded=counters.superseded,
             faults=counters.faults,
-            waiting=self._reception.waiting,
+            waiting=self._admission.waiting,
             degraded=counters.degraded,
-            inspections=self._upkeep.inspection.rounds,
+            inspections=self._maintenance.inspection.rounds,
             feature_bytes_used=self.services.features.bytes_used,
             features_evicted=self.services.features.evicted,
             asleep=sum(session.suspended for session in mine),

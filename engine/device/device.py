@@ -92,7 +92,7 @@ Revoke = Callable[[], bool]
 
 
 class Device(Protocol):
-    """What runs batches: one after the other, and beside them those whose place is beside."""
+    """What runs batches: one after the other; those placed on the auxiliary thread run beside them."""
 
     @property
     def name(self) -> str: ...
@@ -127,12 +127,12 @@ async def run(device: Device, batch: Batch) -> Measured:
 
 
 class ThreadDevice:
-    """This machine's CPU on one thread of its own, and one beside it."""
+    """This machine's CPU: the device's thread and the auxiliary one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="device", initializer=_on_one_thread)
-        self._beside = ThreadPoolExecutor(1, thread_name_prefix="beside", initializer=_on_one_thread)
+        self._aux = ThreadPoolExecutor(1, thread_name_prefix="aux", initializer=_on_one_thread)
 
     @property
     def name(self) -> str:
@@ -145,7 +145,7 @@ class ThreadDevice:
         await asyncio.get_running_loop().run_in_executor(self._thread, loaded.runtime.allocate, slots)
 
     def start(self, batch: Batch, ended: Ended) -> Revoke:
-        thread = self._beside if batch.where is Placement.AUX else self._thread
+        thread = self._aux if batch.where is Placement.AUX else self._thread
         loop = asyncio.get_running_loop()
         work = thread.submit(self._measured, batch)
         work.add_done_callback(lambda work: work.cancelled() or loop.call_soon_threadsafe(ended, work.result()))
@@ -159,7 +159,7 @@ class ThreadDevice:
             return problem
 
     async def close(self) -> None:
-        for thread in (self._beside, self._thread):
+        for thread in (self._aux, self._thread):
             await asyncio.get_running_loop().run_in_executor(None, thread.shutdown)
 
 

@@ -1,6 +1,6 @@
-"""What stands in front of a device: one queue for its own thread, one for what a card's program lets run beside it.
+"""What stands in front of a device: a queue for its own thread, and one for the auxiliary thread.
 
-    ticket -> where does the program run this kind? -> queue: device | beside -> batch -> results go back to their rows
+    ticket -> where does the program run this kind? -> queue: device | aux -> batch -> results go back to their rows
 
 Knows no sessions beyond their name.
 """
@@ -44,8 +44,8 @@ class Dispatcher:
     ) -> None:
         self._numbers, self._clock = itertools.count(), clock
         self.costs = costs
-        self.trail = StepHistory()
-        watching = (Profiler(costs, self.trail, device.name), *observers)
+        self.history = StepHistory()
+        watching = (Profiler(costs, self.history, device.name), *observers)
         self._device = DeviceQueue(device, costs, clock, rules, reserved, watching)
         self._aux = DeviceQueue(device, costs, clock, rules, lambda: math.inf, watching)
         self._queues = (self._device, self._aux)

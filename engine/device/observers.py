@@ -41,8 +41,8 @@ class Observer(Protocol):
 class Profiler:
     """Prices learn from every batch, and people may look at what ran."""
 
-    def __init__(self, costs: Costs, trail: StepHistory, device: str) -> None:
-        self._costs, self._trail, self._device = costs, trail, device
+    def __init__(self, costs: Costs, history: StepHistory, device: str) -> None:
+        self._costs, self._history, self._device = costs, history, device
 
     def see(self, batch: BatchRecord) -> None:
         key, rows = batch.key, len(batch.tickets)
@@ -57,7 +57,7 @@ class Profiler:
             seconds=batch.seconds,
             price=self._costs.price_or(key, rows, 0.0),
         )
-        self._trail.add(step)
+        self._history.add(step)
         self._costs.observe(key, rows, batch.seconds)
 
 

@@ -95,7 +95,7 @@ class WorkerServer:
                     log.critical("the worker's books are wrong, so it ends: %s", problem)
                     os._exit(1)  # nothing in it can be trusted; sessions go on from what they were before
                 busy, patience = engine.busy
-                steps, told = engine.trail.since(told), engine.trail.count
+                steps, told = engine.history.since(told), engine.history.count
                 self._say(
                     ipc.Heartbeat(
                         engine.ready, engine.cards(), engine.capacity(), busy, patience, engine.sessions(), steps
@@ -116,8 +116,9 @@ class WorkerServer:
                 if self._engine is None or not self._engine.ready:
                     os._exit(0)  # nobody is in yet, and nobody waits for the warm-up
             case _:
+                # Not at once: the session may be one whose opening was read just before, and its task begins first.
                 if self._engine is not None:
-                    asyncio.get_running_loop().call_soon(self._engine.post, message)
+                    asyncio.get_running_loop().call_soon(self._engine.carry_out, message)
 
     def _answer(self, asked: ipc.OpenRequest | ipc.Restore) -> None:
         task = asyncio.get_running_loop().create_task(self._open(asked))

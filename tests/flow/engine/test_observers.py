@@ -1,4 +1,4 @@
-"""Observers on a running engine: prices and trail are fed, numbers that are not finite end one chunk of one session,
+"""Observers on a running engine: prices and history are fed, numbers that are not finite end one chunk of one session,
 and probes name the first step in which two runs differ.
 """
 
