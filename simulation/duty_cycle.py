@@ -1,4 +1,4 @@
-"""Made-up people. `duty_cycle.json` is written by python -m worldroom.simulation.duty_cycle [SECONDS SEED]
+"""Made-up people. `duty_cycle.json` is written by python -m worldroom.simulation.duty_cycle [SECONDS SEED [EVERY PATIENCE]]
 
     arrivals    Poisson, one session in 12 s on average; a stay is log-normal, median 60 s
     classes     7 of 10 interactive, 2 stream (a world that is watched), 1 background (a rollout)
@@ -31,7 +31,8 @@ def duty_cycle(seconds: float, seed: int, every: float = EVERY, patience: float 
         latency_class = dice.choice(CLASSES)
         moments = _moments(dice, at, leaves) if latency_class is LatencyClass.INTERACTIVE else ()
         visits.append(Visit(f"s{len(visits)}", latency_class, round(at, 3), round(leaves, 3), moments, patience))
-    return Trace(f"python -m worldroom.simulation.duty_cycle {seconds:g} {seed}", seconds, tuple(visits))
+    told = f" {every:g} {patience:g}" if (every, patience) != (EVERY, 0.0) else ""
+    return Trace(f"python -m worldroom.simulation.duty_cycle {seconds:g} {seed}{told}", seconds, tuple(visits))
 
 
 def crowd(people: int, seconds: float, seed: int) -> Trace:
@@ -72,5 +73,5 @@ def several(count: int, every: float = EVERY) -> list[Trace]:
 
 
 if __name__ == "__main__":
-    seconds, seed = (float(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) == 3 else (SECONDS, 1)
-    DUTY_CYCLE.write_bytes(msgspec.json.encode(duty_cycle(seconds, seed)) + b"\n")
+    seconds, seed, *more = (float(given) for given in sys.argv[1:] or (SECONDS, 1.0))
+    DUTY_CYCLE.write_bytes(msgspec.json.encode(duty_cycle(seconds, int(seed), *more)) + b"\n")
