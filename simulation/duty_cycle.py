@@ -1,4 +1,4 @@
-"""Made-up people. `duty_cycle.json` is written by python -m worldroom.simulation.duty_cycle [SECONDS SEED [EVERY PATIENCE]]
+"""Made-up people. python -m worldroom.simulation.duty_cycle [SECONDS SEED [EVERY PATIENCE]] writes `duty_cycle.json`.
 
     arrivals    Poisson, one session in 12 s on average; a stay is log-normal, median 60 s
     classes     7 of 10 interactive, 2 stream (a world that is watched), 1 background (a rollout)
