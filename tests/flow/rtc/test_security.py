@@ -83,6 +83,8 @@ MESSAGES: tuple[ClientMessage, ...] = (
     messages.PauseWorld(id=1),
     messages.ResumeWorld(id=1),
     messages.ResetWorld(id=1),
+    messages.Rewind(id=1, seconds=1.0),
+    messages.Choose(id=1, keep=messages.Keep.TIE),
     messages.Feedback(id=1, chunk=0, value=1),
     messages.PassWheel(id=1),
     messages.RefuseWheel(id=1, to="nobody"),
