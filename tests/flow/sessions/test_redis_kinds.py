@@ -29,9 +29,12 @@ FAST = JournalSpec(flush_s=0.002, batch=100, retry_s=0.05, close_s=3.0)
 def valkey(folder: Path, *options: str) -> Iterator[int]:
     """A server on a TCP port of its own; the port."""
     folder.mkdir(parents=True, exist_ok=True)
-    with socket.socket() as probe:
+    with socket.socket() as probe, socket.socket() as other:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        other.bind(("127.0.0.1", 0))
+        port, bus = probe.getsockname()[1], other.getsockname()[1]
+    if "--cluster-enabled" in options:  # its bus would be at port + 10000, which may not exist
+        options = (*options, "--cluster-port", str(bus))
     command = [str(binary()), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", *options]
     with open(folder / "log", "wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as server:
         try:
