@@ -6,13 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..models.contract.cache import CacheSpec
-from ..models.contract.fingerprint import CacheKey, fingerprint_of
+from ..models.contract.cache_key import content_of, key_of
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import StepKind, WorkPlan
 from ..models.contract.placement import Placement
 from ..models.holding import CardBytes, card_bytes
 from .api import CardInfo, ControlInfo, FirstFramesSize
-from .caches.feature_cache import content_of, digest_of
 from .caches.slab_pool import SlabPool, SlotWrites
 from .counters import Counters
 from .drive import LoopFault, NoCache, Writes
@@ -78,7 +77,7 @@ class CardRuntime:
         return StepKey(self.loaded.card.name, loop, kind, shape, self.loaded.choice.precision)
 
     def prompt_key(self, text: str) -> str:
-        return digest_of(CacheKey(fingerprint_of(self.loaded), "prompt", content_of(text)))
+        return key_of(self.loaded).part("prompt", inputs=(content_of(text),)).digest
 
     def finished(self, steps: int, profile: Sequence[StepKey], seconds: float) -> None:
         """Learn from a finished chunk: its steps and the device-seconds they took together."""

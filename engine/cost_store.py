@@ -20,7 +20,7 @@ from typing import Annotated
 import msgspec
 
 from .. import kernels
-from ..models.contract.fingerprint import fingerprint_of
+from ..models.contract.cache_key import key_of
 from ..models.contract.loop import StepKind
 from .card import CardRuntime
 from .scheduling.costs import WINDOW, Costs, Estimate
@@ -112,7 +112,7 @@ def subject(served: CardRuntime, device: str) -> str:
     """Everything that must be equal where kept prices are used: what makes the chunks, and the machine it runs on."""
     software = ", ".join(f"{package} {installed(package)}" for package in ("torch", "triton"))
     machine = f"{device}, {_processor()} x{os.cpu_count()}"
-    return f"{fingerprint_of(served.loaded)} on {machine}, {software}, kernels {_kernels()}"
+    return f"{key_of(served.loaded)} on {machine}, {software}, kernels {_kernels()}"
 
 
 def sheet_of(served: CardRuntime, costs: Costs, of: str) -> PriceSheet:

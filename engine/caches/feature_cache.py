@@ -1,11 +1,9 @@
 """Prompt features by their content, shared by all sessions. Pure; knows no tensor library."""
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...models.contract.fingerprint import CacheKey
 from .slab_pool import PoolCorrupt, PoolFull
 
 
@@ -15,15 +13,6 @@ class UnknownFeature(LookupError):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.key = key
-
-
-def digest_of(key: CacheKey) -> str:
-    """The key as text: equal exactly when every field of it and of its maker is equal."""
-    return hashlib.sha256(repr(key).encode()).hexdigest()[:32]
-
-
-def content_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ...models.contract.fingerprint import fingerprint_of
+from ...models.contract.cache_key import CacheKey, key_of
 from ...models.contract.first_frames import FirstFrames
 from ...models.contract.loaded import LoadedCard
 from ...models.contract.loop import PromptAsk
@@ -58,7 +58,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     starts from. `prompts`: of a card with a prompt loop.
     """
 
-    made_by: str
+    made_by: CacheKey
     steps: int
     seed: int
     branch: int
@@ -77,8 +77,10 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def carry_for(self, loaded: LoadedCard) -> Any:
         """The carry, for the card that made it; raises `SnapshotMismatch` or `serial.SerialError`."""
-        if self.made_by != maker(loaded):
-            raise SnapshotMismatch(f"snapshot of {self.made_by}, this worker runs {maker(loaded)}")
+        here = maker(loaded)
+        if differences := self.made_by.differences(here):
+            theirs, ours = (", ".join(str(getattr(key, name)) for name in differences) for key in (self.made_by, here))
+            raise SnapshotMismatch(f"a snapshot of {', '.join(differences)} {theirs}: this worker runs {ours}")
         return None if self.carry is None else serial.loads(self.carry, _portable(loaded))
 
 
@@ -87,9 +89,9 @@ def loads(data: bytes) -> Snapshot:
     return serial.loads(data, Snapshot)
 
 
-def maker(loaded: LoadedCard) -> str:
-    """Everything that must be equal where a snapshot is continued."""
-    return str(fingerprint_of(loaded))
+def maker(loaded: LoadedCard) -> CacheKey:
+    """Everything that must be equal where a snapshot is continued. Seed, prompts and adapters are in it as values."""
+    return key_of(loaded).part("world")
 
 
 def carry_bytes(loaded: LoadedCard, carry: Any) -> bytes | None:

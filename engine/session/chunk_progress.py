@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ...models.contract.cache_key import CacheKey
 from ...models.shared import serial
 from .. import api
 from ..caches import snapshot
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 class ChunkProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`made_by` as in a snapshot; `state`: of the main loop, after `done` steps."""
 
-    made_by: str
+    made_by: CacheKey
     seed: int
     branch: int
     number: int

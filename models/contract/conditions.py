@@ -25,6 +25,13 @@ class PromptShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weight: float
 
 
+class AdapterShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of a world's low-rank adapters: `key` is the digest of its file, `scale` how strongly it acts."""
+
+    key: str
+    scale: float
+
+
 class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that steers one chunk.
 
@@ -33,6 +40,7 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `input_seq`: the last client input sequence that is contained here (`caused_by` of the chunk's frames), 0 = none.
     `epoch`: the session's epoch; a chunk of an older epoch is never shown.
     `recache`: rebuild the committed cache under this prompt before the chunk (cards with a RECACHE step alone).
+    `adapters`: what is added to the weights for this row, in this order.
     """
 
     epoch: int
@@ -42,6 +50,7 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt_version: int
     input_seq: int
     recache: bool = False
+    adapters: tuple[AdapterShare, ...] = ()
 
     def steers_like(self, other: "Conditions") -> bool:
         """Whether a chunk under them has the same bits: who pressed when, and which version asked, is none of it."""
@@ -49,4 +58,4 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _steering(self) -> tuple[object, ...]:
-        return self.epoch, self.controls, self.pointer, self.prompts, self.recache
+        return self.epoch, self.controls, self.pointer, self.prompts, self.recache, self.adapters

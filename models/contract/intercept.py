@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from .cache_key import CacheKey, adapter_keys, key_of
 from .loaded import LoadedCard
 from .loop import Ask, ChunkLoop, Commit, Done, Outcome, WorkPlan
 
@@ -43,13 +44,18 @@ class Intercepted(msgspec.Struct, Generic[State, Own], frozen=True, forbid_unkno
 
     inner: State
     own: Own
+    key: str
 
 
 class Carried(msgspec.Struct, Generic[Carry, Own], frozen=True, forbid_unknown_fields=True):
-    """A carry and what the interceptor takes along. A family's interceptor names its own subclass, for snapshots."""
+    """A carry and what the interceptor takes along. A family's interceptor names its own subclass, for snapshots.
+
+    `key`: digest of everything that what it learnt holds for, see `InterceptedLoop`.
+    """
 
     inner: Carry
     own: Own
+    key: str
 
 
 class Interceptor(Protocol[State_contra, Row, Result, Carry, Own]):
@@ -75,17 +81,24 @@ class Interceptor(Protocol[State_contra, Row, Result, Carry, Own]):
 
 
 class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
-    """See the module docstring."""
+    """See the module docstring. `made_by`: key of the card; what was learnt under another prompt, step count, seed or
+    adapter is forgotten.
+    """
 
     def __init__(
-        self, loop: ChunkLoop[State, Row, Result, Carry], interceptor: Interceptor[State, Row, Result, Carry, Own]
+        self,
+        loop: ChunkLoop[State, Row, Result, Carry],
+        interceptor: Interceptor[State, Row, Result, Carry, Own],
+        made_by: CacheKey,
     ) -> None:
-        self._loop, self._interceptor = loop, interceptor
+        self._loop, self._interceptor, self._made_by = loop, interceptor, made_by
 
     def init(self, ask: Ask[Carried[Carry, Own]]) -> Intercepted[State, Own]:
-        carry, own = (None, self._interceptor.start()) if ask.carry is None else (ask.carry.inner, ask.carry.own)
+        key = step_key(self._made_by, ask).digest
+        own = self._interceptor.start() if ask.carry is None or ask.carry.key != key else ask.carry.own
+        carry = None if ask.carry is None else ask.carry.inner
         inner: Ask[Carry] = replace(ask, carry=carry)  # type: ignore[assignment,arg-type]
-        return self._settled(Intercepted(self._loop.init(inner), own))
+        return self._settled(Intercepted(self._loop.init(inner), own, key))
 
     def next(self, state: Intercepted[State, Own]) -> WorkPlan[Row] | Done:
         decided = self._decided(state)
@@ -98,15 +111,15 @@ class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
 
     def finalize(self, state: Intercepted[State, Own]) -> Outcome[Carried[Carry, Own]]:
         outcome = self._loop.finalize(state.inner)
-        carry = self._interceptor.carried(outcome.carry, state.own)
+        carry = self._interceptor.carried(outcome.carry, state.own, state.key)
         return Outcome(outcome.frames, carry, outcome.digest)
 
     def early_carry(self, state: Intercepted[State, Own]) -> Carried[Carry, Own] | None:
         carry = self._loop.early_carry(state.inner)
-        return None if carry is None else self._interceptor.carried(carry, state.own)
+        return None if carry is None else self._interceptor.carried(carry, state.own, state.key)
 
     def rebase(self, state: Intercepted[State, Own], carry: Carried[Carry, Own]) -> Intercepted[State, Own]:
-        return Intercepted(self._loop.rebase(state.inner, carry.inner), state.own)
+        return Intercepted(self._loop.rebase(state.inner, carry.inner), state.own, state.key)
 
     def _settled(self, state: Intercepted[State, Own]) -> Intercepted[State, Own]:
         """The state at the next step that runs."""
@@ -125,12 +138,24 @@ class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
 
     def _advanced(self, state: Intercepted[State, Own], result: Result, answered: bool) -> Intercepted[State, Own]:
         own = self._interceptor.note(state.own, state.inner, result, answered)
-        return Intercepted(self._loop.advance(state.inner, result), own)
+        return Intercepted(self._loop.advance(state.inner, result), own, state.key)
+
+
+def step_key(made_by: CacheKey, ask: Ask[Any]) -> CacheKey:
+    """Of what is learnt from the steps of one chunk and used in those of another."""
+    asked = ask.conditions
+    key = made_by.part(
+        "step cache",
+        inputs=(f"{share.weight!r}*{share.key}" for share in asked.prompts),
+        adapters=adapter_keys(asked.adapters),
+        step=f"{ask.steps} steps",
+    )
+    return msgspec.structs.replace(key, seed=ask.seed)
 
 
 def intercept(loaded: LoadedCard, interceptor: Interceptor[Any, Any, Any, Any, Any]) -> LoadedCard:
     """The card with the interceptor in front of its steps; raises `ExactMode`."""
     if loaded.card.parity.exact:
         raise ExactMode(f"'{interceptor.name}' changes results: card '{loaded.card.name}' runs in exact mode")
-    loops = {**loaded.loops, loaded.card.main_loop: InterceptedLoop(loaded.loop, interceptor)}
+    loops = {**loaded.loops, loaded.card.main_loop: InterceptedLoop(loaded.loop, interceptor, key_of(loaded))}
     return replace(loaded, loops=loops, carry=interceptor.carried)

@@ -66,8 +66,8 @@ class LoadedCard:
     passes them on. `carry` and `slab` (and `extra`, where a runtime keeps more) make its worlds portable: without them
     a session can only be remade from its beginning. `state`: of its main loop; with it a chunk under way can be written
     down after each step. `prompt_carry`: of its prompt loop. `meaning`: which words of a prompt count, where the family
-    can tell. `footprint`: of published weights, at the recipe's default precision. Raises `CardFault` when the
-    loops are not the card's.
+    can tell. `footprint`: of published weights, at the recipe's default precision. `guidance`: how its loop guides,
+    where it does. Raises `CardFault` when the loops are not the card's.
     """
 
     card: ModelCard
@@ -82,6 +82,7 @@ class LoadedCard:
     prompt_carry: type[msgspec.Struct] | None = None
     meaning: Callable[[str], PromptMeaning] | None = None
     footprint: Footprint | None = None
+    guidance: str = ""
 
     def __post_init__(self) -> None:
         check_loops(self.card, self.loops)

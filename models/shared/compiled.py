@@ -1,6 +1,6 @@
 """Compiled forms of a network's parts, beside the eager ones that are always right.
 
-    part, arguments -> key (card, component, kind, shape, precision) -> compiled form, made when it is first asked for
+    part, arguments -> CacheKey -> compiled form, made when it is first asked for
 
 The first call of every key runs both forms and compares them, so a compiler's mistake is an error and never a picture.
 Bounded: the form that was used longest ago is dropped. Knows no family.
@@ -10,12 +10,12 @@ import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from ..contract.cache_key import CacheKey
 from ..contract.loop import StepKind
 
 KEPT = 64
@@ -42,26 +42,15 @@ def eager(part: str, function: Callable[..., Parts], *arguments: Any) -> Parts:
     return function(*arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class CompileKey:
-    """Everything that a compiled form is made for."""
-
-    card: str
-    component: str
-    kind: StepKind
-    shape: tuple[tuple[int, ...], ...]
-    precision: str
-
-
 class CompileCache:
-    """Of one card. `tolerance`: largest difference from the eager form, as a share of its largest value."""
+    """Of the card `made_by`. `tolerance`: largest difference from the eager form, as a share of its largest value."""
 
-    def __init__(self, card: str, precision: str, tolerance: float) -> None:
-        self._card, self._precision, self._tolerance = card, precision, tolerance
-        self._forms: OrderedDict[CompileKey, Callable[..., Parts]] = OrderedDict()
+    def __init__(self, made_by: CacheKey, tolerance: float) -> None:
+        self._made_by, self._tolerance = made_by, tolerance
+        self._forms: OrderedDict[CacheKey, Callable[..., Parts]] = OrderedDict()
 
     @property
-    def keys(self) -> tuple[CompileKey, ...]:
+    def keys(self) -> tuple[CacheKey, ...]:
         """Of the forms there are, oldest use first."""
         return tuple(self._forms)
 
@@ -70,11 +59,12 @@ class CompileCache:
 
         def run(part: str, function: Callable[..., Parts], *arguments: Any) -> Parts:
             shape = tuple(tuple(value.shape) for value in arguments if isinstance(value, Tensor))
-            return self._call(CompileKey(self._card, part, kind, shape, self._precision), function, arguments)
+            return self.call(self._made_by.part(part, step=kind, shape=shape), function, arguments)
 
         return run
 
-    def _call(self, key: CompileKey, function: Callable[..., Parts], arguments: tuple[Any, ...]) -> Parts:
+    def call(self, key: CacheKey, function: Callable[..., Parts], arguments: tuple[Any, ...]) -> Parts:
+        """The form of exactly this key, made and compared when it is first asked for. Raises `CompileMismatch`."""
         form = self._forms.get(key)
         if form is not None:
             self._forms.move_to_end(key)
@@ -87,13 +77,13 @@ class CompileCache:
             self._forms.popitem(last=False)
         return made
 
-    def _compare(self, key: CompileKey, made: Parts, expected: Parts) -> None:
+    def _compare(self, key: CacheKey, made: Parts, expected: Parts) -> None:
         for ours, reference in zip(made, expected, strict=True):
             size = float(reference.float().abs().max().clamp_min(1e-12))
             error = float((ours.float() - reference.float()).abs().max()) / size
             if not error <= self._tolerance:
                 raise CompileMismatch(
-                    f"{key.component} of '{key.card}' compiled for {key.kind} is off by {error:.3g} of its largest "
+                    f"{key.component} of '{key.card}' compiled for {key.step} is off by {error:.3g} of its largest "
                     f"value, {self._tolerance:.3g} is allowed"
                 )
 

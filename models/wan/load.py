@@ -9,6 +9,7 @@ import torch
 from ..checkpoints.check import find, find_folder
 from ..checkpoints.load import digest, load_component, read
 from ..checkpoints.manifest import Manifest
+from ..contract.cache_key import card_key
 from ..contract.card import ModelCard, Parity
 from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT
@@ -22,7 +23,7 @@ from . import lora, random_weights, weights
 from .card import cache_of
 from .clips.loop import ClipCarry, ClipLoop, ClipState
 from .loop import WanCarry, WanLoop
-from .rows import Sharing
+from .rows import Policy, Sharing
 from .runtime import WanNetworks, WanRuntime
 from .spec import Clip, Decoder, WanSpec
 from .text import Umt5Text
@@ -43,12 +44,12 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
     device = next(networks.transformer.parameters()).device
     if choice.precision.narrow_weights:
         narrow(networks.transformer.blocks)
+    card = replace(card, cache=cache_of(spec, choice.precision), frame=frames_on(card.frame, device))
     compiled = None
     if choice.compiled and card.recipe.compiled is not None:
         require_compiler(device)
-        compiled = CompileCache(card.name, choice.precision, card.recipe.compiled)
+        compiled = CompileCache(card_key(card, choice, total), card.recipe.compiled)
     sharing = Sharing.ALONE if card.parity.exact else Sharing.PLAIN
-    card = replace(card, cache=cache_of(spec, choice.precision), frame=frames_on(card.frame, device))
     if choice.invariant:
         sharing, card = Sharing.INVARIANT, replace(card, parity=Parity(exact=True, tolerance=0.0))
     runtime = WanRuntime(spec, networks, dtype, sharing, choice.precision.narrow_kv, compiled, card.frame)
@@ -61,6 +62,7 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
             runtime,
             ClipCarry,
             state=ClipState,
+            guidance=f"{Policy.BATCHED} {spec.clip.guidance}",
         )
     return LoadedCard(card, choice, total, {CHUNK_ROLLOUT: WanLoop(spec, card.recipe)}, runtime, WanCarry, runtime)
 

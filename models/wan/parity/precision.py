@@ -9,6 +9,7 @@ from functools import partial
 
 import torch
 
+from ...contract.cache_key import key_of
 from ...contract.loop import StepKind
 from ...contract.recipe import Precision
 from ...parity.ladder import Pair, ParityCheck, ParityLevel, ParityMissing
@@ -56,7 +57,7 @@ def _compiled(spec: WanSpec, tolerance: float) -> Iterator[Pair]:
         require_compiler(torch.device("cpu"))
     except NoCompiler as problem:
         raise ParityMissing(str(problem)) from problem
-    cache = CompileCache(spec.name, Precision.FP32, tolerance)
+    cache = CompileCache(key_of(loaded(spec)), tolerance)
     runtime = WanRuntime(
         spec, random_weights.networks(spec, torch.float32), torch.float32, Sharing.ALONE, compiled=cache
     )

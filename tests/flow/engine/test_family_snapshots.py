@@ -113,7 +113,7 @@ def test_bytes_of_a_slab_are_exact_in_every_precision_and_of_one_length() -> Non
 
 def test_tensor_embeddings_are_written_down_too() -> None:
     held: tuple[tuple[str, object], ...] = (("a", np.ones(3, np.float32)), ("b", torch.full((2,), 0.5)), ("c", "text"))
-    kept = snapshot.Snapshot("m", 1, 1, 0, 0, 0, None, 0, (), snapshot.features_of(held), None)
+    kept = snapshot.Snapshot(snapshot.maker(toy()), 1, 1, 0, 0, 0, None, 0, (), snapshot.features_of(held), None)
     features = snapshot.loads(kept.dumps()).features
     assert [feature.key for feature in features] == ["a", "b"]
     assert isinstance(features[1].value, torch.Tensor) and features[1].value.tolist() == [0.5, 0.5]

@@ -16,8 +16,8 @@ from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.kernels import backend
 from worldroom.models import catalog
+from worldroom.models.contract.cache_key import key_of
 from worldroom.models.contract.card import FrameSpec, Pixels
-from worldroom.models.contract.fingerprint import fingerprint_of
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import Outcome
 from worldroom.models.parity.session import ChunkInput, ParitySession
@@ -109,6 +109,6 @@ def test_a_picture_outside_its_range_is_clamped_in_both() -> None:
 
 
 def test_worlds_of_other_pixels_are_of_another_maker() -> None:
-    rgb, i420 = (fingerprint_of(loaded("waypoint-tiny-random", pixels)) for pixels in (Pixels.RGB, Pixels.I420))
+    rgb, i420 = (key_of(loaded("waypoint-tiny-random", pixels)) for pixels in (Pixels.RGB, Pixels.I420))
     assert rgb != i420
-    assert str(rgb).endswith(" rgb") and str(i420).endswith(" i420")
+    assert rgb.differences(i420) == ("layout",)

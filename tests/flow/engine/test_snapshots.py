@@ -166,8 +166,8 @@ def test_a_past_with_a_hole_is_a_fatal_fault_and_leaves_nothing_behind(tmp_path:
 
 
 def test_a_snapshot_of_another_card_is_refused() -> None:
-    kept = snapshot.Snapshot("drive@1 w fp32", 2, 1, 0, 3, 0, None, 0, (), (), None)
-    with pytest.raises(snapshot.SnapshotMismatch, match="this worker runs toy@1 none toy-1/integer int"):
+    kept = snapshot.Snapshot(snapshot.maker(drive()), 2, 1, 0, 3, 0, None, 0, (), (), None)
+    with pytest.raises(snapshot.SnapshotMismatch, match=r"snapshot of card, .* drive@.*: this worker runs toy@"):
         kept.carry_for(toy())
 
 

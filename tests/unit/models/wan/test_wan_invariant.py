@@ -11,8 +11,8 @@ from torch import nn
 from worldroom.kernels.invariant_matmul import invariant_linear
 from worldroom.models import catalog
 from worldroom.models.contract.cache import CacheView
+from worldroom.models.contract.cache_key import key_of
 from worldroom.models.contract.card import Parity
-from worldroom.models.contract.fingerprint import fingerprint_of
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import CHUNK_ROLLOUT, StepKind
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
@@ -136,10 +136,10 @@ def test_a_card_in_the_invariant_form_owes_the_bits_and_says_so() -> None:
     card = catalog.load("wan-tiny-random", INVARIANT)
     assert card.card.parity == Parity(exact=True, tolerance=0.0)
     assert isinstance(card.runtime, WanRuntime) and card.runtime.sharing is Sharing.INVARIANT
-    assert fingerprint_of(card).precision == "fp32-invariant"
+    assert key_of(card).plan.endswith("invariant")
     plain = catalog.load("wan-tiny-random")
     assert isinstance(plain.runtime, WanRuntime) and plain.runtime.sharing is Sharing.ALONE
-    assert fingerprint_of(plain) != fingerprint_of(card)
+    assert key_of(plain).differences(key_of(card)) == ("plan",)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 from worldroom.models import catalog
+from worldroom.models.contract.cache_key import key_of
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from worldroom.models.shared import compiled
@@ -83,7 +84,7 @@ def test_forms_are_kept_by_everything_they_were_made_for_and_a_wrong_one_is_an_e
         return function
 
     monkeypatch.setattr(torch, "compile", fake_compile)
-    cache = compiled.CompileCache("card", "fp32", 1e-3)
+    cache = compiled.CompileCache(key_of(catalog.load("wan-tiny-random")), 1e-3)
 
     def double(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (x * 2,)
@@ -93,9 +94,11 @@ def test_forms_are_kept_by_everything_they_were_made_for_and_a_wrong_one_is_an_e
             (made,) = cache.of(kind)("part", double, torch.ones(size))
             assert made.tolist() == [2.0] * size
     assert len(compiles) == len(cache.keys) == 4
-    assert cache.keys[0].kind is StepKind.COMMIT, "the one used longest ago goes first"
+    assert cache.keys[0].step == StepKind.COMMIT, "the one used longest ago goes first"
     monkeypatch.setattr(torch, "compile", lambda function, **how: lambda x: (x * 2.1,))
-    with pytest.raises(compiled.CompileMismatch, match=r"other of 'card' compiled for decode is off by 0\.05"):
+    with pytest.raises(
+        compiled.CompileMismatch, match=r"other of 'wan-tiny-random@1' compiled for decode is off by 0\.05"
+    ):
         cache.of(StepKind.DECODE)("other", double, torch.ones(2))
     for size in range(4, 4 + compiled.KEPT):
         monkeypatch.setattr(torch, "compile", fake_compile)
