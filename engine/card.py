@@ -12,9 +12,9 @@ from ..models.contract.loop import StepKind, WorkPlan
 from ..models.contract.placement import Placement
 from ..models.holding import CardBytes, card_bytes
 from .api import CardInfo, ControlInfo, FirstFramesSize
-from .caches.slab_pool import SlabPool, SlotWrites
+from .caches.slab_pool import SlabPool
 from .counters import Counters
-from .drive import LoopFault, NoCache, Writes
+from .drive import LoopFault
 from .output.playout import Allowance, Lead
 from .scheduling.costs import Costs, Estimate, StepKey
 
@@ -55,9 +55,6 @@ class CardRuntime:
     @property
     def default_steps(self) -> int:
         return self.loaded.choice.steps
-
-    def writes(self, slot: int) -> Writes:
-        return NoCache() if self.loaded.card.cache is None else SlotWrites(self.pool, slot)
 
     def step_key(self, plan: WorkPlan[Any], loop: str | None = None) -> StepKey:
         """`loop` None = the card's main loop. Raises `LoopFault` for a step that the card does not name."""

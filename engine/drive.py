@@ -29,7 +29,7 @@ class BadFrames(ValueError):
 
 
 class Writes(Protocol):
-    """The cache writes of one session's slot (`slab_pool.SlotWrites`; `NoCache` for cards without one)."""
+    """The cache writes of one session's slot (`slab_pool.CacheSlot`; `NoCache` for cards without one)."""
 
     def view(self) -> CacheView | None: ...
 
@@ -73,6 +73,8 @@ class DecodeOverlap:
 
     `wanted` says, before the decode, whether the next chunk should begin now; `go_on` then moves the world to it.
     `before`: the chunk in front. `same_world` is false when the world was begun anew since that chunk.
+
+    `boundary` is set when the next chunk may begin: this one is released, or it has ended. `ended`: nothing is missing.
     """
 
     def __init__(
@@ -82,48 +84,37 @@ class DecodeOverlap:
         before: "DecodeOverlap | None" = None,
         same_world: bool = True,
     ) -> None:
-        self._wanted, self._go_on = wanted, go_on
+        self.wanted, self._go_on = wanted, go_on
         self._before = before if before is not None and before.decoding else None
         self._same_world = same_world
-        self._boundary, self._ended = asyncio.Event(), asyncio.Event()
+        self.boundary, self.ended = asyncio.Event(), asyncio.Event()
         self._carry: Any = None
         self.released = False
 
     @property
     def decoding(self) -> bool:
         """Its world has gone on and its pictures are still being made."""
-        return self.released and not self._ended.is_set()
-
-    @property
-    def wanted(self) -> bool:
-        return self._wanted()
-
-    async def boundary(self) -> None:
-        """Wait until the next chunk may begin: this one is released, or it has ended."""
-        await self._boundary.wait()
-
-    async def ended(self) -> None:
-        await self._ended.wait()
+        return self.released and not self.ended.is_set()
 
     async def wait_decoded(self) -> Any | None:
         """Wait until the chunk in front has ended. Its carry, if this chunk began without what only its decode told."""
         before, self._before = self._before, None  # a long rollout keeps none of the chunks behind it
         if before is None:
             return None
-        await before.ended()
+        await before.ended.wait()
         return before._carry if self._same_world else None
 
     def release(self, carry: Any) -> None:
         """What this chunk staged is committed, and the next one may begin with `carry`."""
         self.released = True
         self._go_on(carry)
-        self._boundary.set()
+        self.boundary.set()
 
     def end(self, carry: Any | None) -> None:
         """It is finished with this carry (None: it ended without pictures), and everything about it has been told."""
         self._carry = carry
-        self._ended.set()
-        self._boundary.set()
+        self.ended.set()
+        self.boundary.set()
 
 
 async def drive_chunk(
@@ -163,8 +154,7 @@ async def drive_chunk(
             state = loop.advance(state, result)
             stepped(state)
         outcome = loop.finalize(state)
-        _check_made(loop, outcome, Outcome)
-        _check_frames(outcome.frames, frame.shape(opens=ask.carry is None))
+        _check(loop, outcome, frame.shape(opens=ask.carry is None))
         if not released:
             writes.commit()
     except BaseException:
@@ -196,12 +186,6 @@ def _next(loop: Loop[Any, Any, Any, Any, Any], state: Any) -> WorkPlan[Any] | Do
     return plan
 
 
-def _check_made(loop: object, made: object, kind: type[object]) -> None:
-    if not isinstance(made, kind):
-        name = type(loop).__name__
-        raise LoopFault(f"{name}.finalize returned a {type(made).__name__}, an {kind.__name__} is needed")
-
-
 async def _before_decode(
     loop: ChunkLoop[Any, Any, Any, Any], state: Any, writes: Writes, scope: CancelScope, overlap: DecodeOverlap
 ) -> tuple[Any, bool]:
@@ -209,14 +193,17 @@ async def _before_decode(
     if (carry := await overlap.wait_decoded()) is not None:
         state = loop.rebase(state, carry)
     scope.check()
-    if not overlap.wanted or (early := loop.early_carry(state)) is None:
+    if not overlap.wanted() or (early := loop.early_carry(state)) is None:
         return state, False
     writes.commit()
     overlap.release(early)
     return state, True
 
 
-def _check_frames(frames: object, promised: tuple[int, ...]) -> None:
+def _check(loop: object, made: object, promised: tuple[int, ...]) -> None:
+    if not isinstance(made, Outcome):
+        raise LoopFault(f"{type(loop).__name__}.finalize returned a {type(made).__name__}, an Outcome is needed")
+    frames: object = made.frames
     if not isinstance(frames, np.ndarray):
         raise BadFrames(f"frames are a {type(frames).__name__}, the card promises an array of uint8")
     if frames.dtype != np.uint8:

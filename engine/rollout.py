@@ -62,7 +62,7 @@ class Rollout:
                 conditions = Conditions(0, controls, (0.0, 0.0), shares, 1, 0)
                 chunk = EngineChunk(world.number, conditions, self._scope, self._clock.now(), overlap=overlap)
                 making.append(asyncio.create_task(_made(driver, chunk)))
-                await overlap.boundary()
+                await overlap.boundary.wait()
                 if len(making) == 2:
                     yield (await making[0]).frames
             if making:

@@ -135,7 +135,7 @@ async def _price_batches(served: CardRuntime, services: Services, device: Device
 async def _price_cache_io(served: CardRuntime, services: Services, device: Device) -> None:
     """Measure reading a full window, as a checkpoint does."""
     slot = served.pool.acquire()
-    row = ReadEntries(slot, tuple(range(served.pool.spec.window)))
+    row = ReadEntries(slot.number, tuple(range(served.pool.spec.window)))
     try:
         await _price(
             services, device, served.cache_step(), Batch(served.loaded, "", StepKind.CACHE_IO, (row,), (None,))

@@ -8,7 +8,6 @@ What stands ready begins without a hand-over; it is decided anew with everything
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,14 +65,11 @@ class _InFlight:
     """A batch that was handed to the device; `since`: when it was, or when the one before it ended."""
 
     batch: tuple[_Waiting, ...]
+    tickets: tuple[Ticket, ...]
     work: Batch
     price: float
     since: float
     revoke: Revoke = lambda: False
-
-    @property
-    def tickets(self) -> tuple[Ticket, ...]:
-        return tuple(waiting.ticket for waiting in self.batch)
 
 
 class DeviceQueue:
@@ -91,7 +87,9 @@ class DeviceQueue:
         self._device, self._costs, self._clock, self._rules = device, costs, clock, rules
         self._reserved, self._observers = reserved, observers
         self._queue: dict[int, _Waiting] = {}
-        self._flights: deque[_InFlight] = deque()
+        self._running: _InFlight | None = None
+        self._staged: _InFlight | None = None
+        """What stands ready behind the batch that runs."""
         self._worked = 0.0
         self._held_by: CancelScope | None = None
         """The chunk that has begun; nothing else runs until it is over. Request level alone."""
@@ -100,19 +98,18 @@ class DeviceQueue:
     @property
     def busy(self) -> tuple[float, float]:
         """Seconds it has worked on its batch, and beyond how many it hangs."""
-        if not self._flights:
+        if (flight := self._running) is None:
             return 0.0, 0.0
-        flight = self._flights[0]
         return max(0.0, self._clock.now() - flight.since), max(PATIENCE, PATIENCE_PRICES * flight.price)
 
     @property
     def idle(self) -> bool:
         """Nothing runs and nothing waits."""
-        return not self._queue and not self._flights
+        return not self._queue and self._running is None
 
     @property
     def depth(self) -> int:
-        return len(self._queue) + sum(len(flight.batch) for flight in self._staged)
+        return len(self._queue) + (0 if self._staged is None else len(self._staged.batch))
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -128,7 +125,7 @@ class DeviceQueue:
 
     def withdraw(self) -> None:
         """Take back the steps of cancelled scopes that have not started: they are at a boundary."""
-        if any(waiting.job.scope.cancelled for flight in self._staged for waiting in flight.batch):
+        if self._staged is not None and any(waiting.job.scope.cancelled for waiting in self._staged.batch):
             self._unstage()
         for number in [n for n, waiting in self._queue.items() if waiting.job.scope.cancelled]:
             answer = self._queue.pop(number).answer
@@ -151,19 +148,16 @@ class DeviceQueue:
         while True:
             await self._changed.wait(self._decide())
 
-    @property
-    def _staged(self) -> list[_InFlight]:
-        return [*self._flights][1:]
-
     def _decide(self) -> float:
         """Hand over what should run next, if it may be; seconds after which to look again though nothing changes."""
-        now = self._clock.now()
-        free = now if not self._flights else max(now, self._flights[0].since + self._flights[0].price)
+        now, running = self._clock.now(), self._running
+        free = now if running is None else max(now, running.since + running.price)
         tickets = [waiting.ticket for waiting in self._queue.values() if self._held_by in (None, waiting.job.scope)]
-        tickets += [ticket for flight in self._staged for ticket in flight.tickets]
+        if self._staged is not None:
+            tickets += self._staged.tickets
         match choose(tickets, free, self._costs, self._reserved(), self._rules):
             case RunBatch(chosen):
-                if self._hand_over(chosen) and len(self._flights) == 1 and self._queue:
+                if self._hand_over(chosen) and self._staged is None and self._queue:
                     return 0.0  # something else may stand ready behind it
                 return free - now if free > now else math.inf
             case wait:
@@ -172,9 +166,10 @@ class DeviceQueue:
 
     def _hand_over(self, chosen: tuple[Ticket, ...]) -> bool:
         """To the device, or behind the batch that runs: unless it stands there already, or waiting is better."""
-        if any(flight.tickets == chosen for flight in self._staged) or not self._unstage():
+        if (self._staged is not None and self._staged.tickets == chosen) or not self._unstage():
             return False
-        if self._flights and not may_follow(chosen, self._flights[0].tickets, self._costs, self._rules):
+        running = self._running
+        if running is not None and not may_follow(chosen, running.tickets, self._costs, self._rules):
             return False
         batch = tuple(self._queue.pop(ticket.number) for ticket in chosen)
         first = batch[0]
@@ -184,26 +179,31 @@ class DeviceQueue:
         rows, views = tuple(waiting.job.row for waiting in batch), tuple(waiting.job.view for waiting in batch)
         work = Batch(first.job.loaded, first.ticket.key.loop, first.ticket.key.kind, rows, views)
         price = self._costs.price_or(first.ticket.key, len(batch), math.inf)
-        flight = _InFlight(batch, work, price, self._clock.now())
-        self._flights.append(flight)
+        flight = _InFlight(batch, chosen, work, price, self._clock.now())
+        if running is None:
+            self._running = flight
+        else:
+            self._staged = flight
         flight.revoke = self._device.start(work, self._landed)
         return True
 
     def _unstage(self) -> bool:
         """Take back what stands ready; False when the device has begun it in this moment."""
-        while self._staged:
-            if not self._flights[-1].revoke():
+        if (staged := self._staged) is not None:
+            if not staged.revoke():
                 return False
-            self._queue.update((waiting.ticket.number, waiting) for waiting in self._flights.pop().batch)
+            self._staged = None
+            self._queue.update((waiting.ticket.number, waiting) for waiting in staged.batch)
         return True
 
     def _landed(self, outcome: Measured | Exception) -> None:
         """A batch has ended: its rows hear of it and may hand in their next steps before the next decision."""
-        flight = self._flights.popleft()
+        flight, self._running, self._staged = self._running, self._staged, None
+        assert flight is not None, "what ended was handed over"
         before = self._worked
         self._worked += outcome.seconds if isinstance(outcome, Measured) else self._clock.now() - flight.since
-        if self._flights:
-            self._flights[0].since = self._clock.now()
+        if self._running is not None:
+            self._running.since = self._clock.now()
         try:
             if isinstance(outcome, Exception):
                 raise outcome

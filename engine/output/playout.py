@@ -80,6 +80,9 @@ class Playout:
     def __init__(self, fps: int, per_chunk: int, start: float) -> None:
         self.interval = 1.0 / fps
         self.per_chunk = per_chunk
+        self.chunk_seconds = per_chunk * self.interval
+        self.late_after = ABSORBED * self.interval
+        """Seconds that a chunk may take longer without moving the clock: it is late when it comes later than that."""
         self.next = start
         self.origin = start
         self.pending = False
@@ -87,18 +90,9 @@ class Playout:
         self._last: float | None = None
 
     @property
-    def chunk_seconds(self) -> float:
-        return self.per_chunk * self.interval
-
-    @property
     def coming(self) -> float:
         """When the first frame of the chunk that begins next should be shown."""
         return self.next + self.pending * self.chunk_seconds
-
-    @property
-    def late_after(self) -> float:
-        """Seconds that a chunk may take longer without moving the clock: it is late when it comes later than that."""
-        return ABSORBED * self.interval
 
     def due(self, lead: float, encode: float, ahead: bool = False, after: int = 0) -> float:
         """When to ask for the next chunk's conditions: just in time, or `ahead` as far as is allowed.

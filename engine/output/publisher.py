@@ -84,19 +84,9 @@ class FramePublisher:
         self._closed = False
 
     @property
-    def lead(self) -> float:
-        """Seconds before its playout time at which a frame must go to the encoder."""
-        return self._encoding.conservative
-
-    @property
-    def usual(self) -> float:
-        """Seconds from the encoder to the packet, on average."""
-        return self._encoding.mean
-
-    @property
     def _early(self) -> float:
         """Seconds before its playout time from which a frame may go to the encoder: it is the next one to be shown."""
-        return max(self._interval, self.lead)
+        return max(self._interval, self._encoding.conservative)
 
     @property
     def last_shown(self) -> float:
@@ -186,7 +176,7 @@ class FramePublisher:
         """The next frame once it is time to encode it; the last one again when a key frame is wanted in a still."""
         while True:
             now = self._clock.now()
-            for _ in range(sum(1 for shot in self._raw if shot.at - self.lead <= now) - DUE_MAX):
+            for _ in range(sum(1 for shot in self._raw if shot.at - self._encoding.conservative <= now) - DUE_MAX):
                 self._drop()
             if self._raw and self._raw[0].at - self._early <= now:
                 return self._raw.popleft()

@@ -13,26 +13,24 @@ from typing import Any
 from ..caches import snapshot
 from ..caches.entry_io import ReadEntries, WriteEntries
 from ..caches.snapshot import Snapshot
-from ..cancel import CancelScope, Superseded
-from ..services import Services
+from ..cancel import Superseded
+from .context import SessionContext
 from .prompts import Prompts
-from .world import SessionWorld
 
 log = logging.getLogger(__name__)
 
 
-async def cache_io(
-    world: SessionWorld, services: Services, scope: CancelScope, row: ReadEntries | WriteEntries, latest_start: float
-) -> tuple[bytes, ...]:
-    """One cache_io step; raises `Superseded` when the scope was cancelled before it ran."""
+async def cache_io(context: SessionContext, row: ReadEntries | WriteEntries, latest_start: float) -> tuple[bytes, ...]:
+    """One cache_io step; raises `Superseded` when the session was closed before it ran."""
+    world, services = context.world, context.services
     key = world.served.cache_step()
     price = services.costs.price(key, 1)
     ran = await services.dispatcher.run(
         world.served.loaded,
         key,
         row,
-        scope,
-        session=world.session,
+        context.scope,
+        session=context.session,
         latest_start=latest_start,
         deadline=latest_start + price,
         remaining=price,
@@ -41,17 +39,16 @@ async def cache_io(
     return data
 
 
-async def capture(
-    world: SessionWorld, services: Services, scope: CancelScope, prompts: Prompts, latest_start: float
-) -> Snapshot | None:
+async def capture(context: SessionContext, prompts: Prompts, latest_start: float) -> Snapshot | None:
     """The world as it is at this boundary; None when it moved on before its cache was read. Call at a boundary."""
-    pool, slot, loaded = world.served.pool, world.slot, world.served.loaded
-    entries, count, generation = pool.view(slot).committed, pool.count(slot), world.generation
+    world, loaded, slot = context.world, context.world.served.loaded, context.world.slot
+    assert slot is not None, "a suspended world has been written down"
+    entries, count, generation = slot.committed, slot.count, world.generation
     seed, number, epoch, carry, picture = world.seed, world.number, world.epoch, world.carry, world.picture
     first_frames = world.first_frames
     features, written = snapshot.features_of(prompts.features()), world.prompt_progress()
-    data = await cache_io(world, services, scope, ReadEntries(slot, entries), latest_start) if entries else ()
-    if world.generation != generation or not pool.untouched(slot, entries, count):
+    data = await cache_io(context, ReadEntries(slot.number, entries), latest_start) if entries else ()
+    if world.generation != generation or not slot.untouched(entries, count):
         return None
     return Snapshot(
         made_by=snapshot.maker(loaded),
@@ -70,16 +67,16 @@ async def capture(
     )
 
 
-async def write_back(
-    world: SessionWorld, saved: Snapshot, services: Services, scope: CancelScope, prompts: Prompts
-) -> None:
+async def write_back(context: SessionContext, prompts: Prompts, saved: Snapshot) -> None:
     """Make a fresh world what a snapshot says; raises `SnapshotMismatch` or `serial.SerialError`."""
+    world, slot = context.world, context.world.slot
+    assert slot is not None, "a world is restored in a slot"
     carry: Any = saved.carry_for(world.served.loaded)
     if saved.steps != world.steps:
         raise snapshot.SnapshotMismatch(f"snapshot of {saved.steps} steps, the session asks for {world.steps}")
     if saved.entries:
-        await cache_io(world, services, scope, WriteEntries(world.slot, saved.entries), services.clock.now())
-    world.served.pool.restore(world.slot, saved.count)
+        await cache_io(context, WriteEntries(slot.number, saved.entries), context.services.clock.now())
+    slot.restore(saved.count)
     world.seed, world.branch, world.number, world.epoch = saved.seed, saved.branch, saved.number, saved.epoch
     world.carry, world.picture, world.first_frames = carry, saved.picture, saved.opening
     world.progress = saved.prompts
@@ -90,10 +87,11 @@ async def write_back(
 class Checkpoints:
     """Policy: after `checkpoint_seconds` or `checkpoint_chunks`, whichever comes first; one at a time."""
 
-    def __init__(self, world: SessionWorld, services: Services, scope: CancelScope, prompts: Prompts) -> None:
-        self._world, self._services, self._scope, self._prompts = world, services, scope, prompts
+    def __init__(self, context: SessionContext, prompts: Prompts) -> None:
+        self._context, self._world, self._services = context, context.world, context.services
+        self._prompts = prompts
         self._task: asyncio.Task[None] | None = None
-        self._last_at, self._last_number = services.clock.now(), 0
+        self._last_at, self._last_number = self._services.clock.now(), 0
 
     def boundary(self, latest_start: float) -> None:
         """Between two chunks; `latest_start`: when the session needs the device again."""
@@ -120,7 +118,7 @@ class Checkpoints:
     async def _take(self, latest_start: float) -> None:
         services, store = self._services, self._services.store
         try:
-            taken = await capture(self._world, services, self._scope, self._prompts, latest_start)
+            taken = await capture(self._context, self._prompts, latest_start)
             if taken is None or store is None:
                 return
             self._last_at, self._last_number = services.clock.now(), taken.number

@@ -18,8 +18,9 @@ from ..scheduling.costs import StepKey
 
 @dataclass(slots=True)
 class EngineChunk:
-    """`deadline` is its first frame's playout time; to meet it, its first step had to start at `latest_start`. `asked`:
-    when its conditions were due. `generation`: of the world it belongs to. Work without a deadline has infinity.
+    """`deadline` is its first frame's playout time; to meet it, its last step has to end at `made_by` and its first one
+    had to start at `latest_start`. `asked`: when its conditions were due. `generation`: of the world it belongs to.
+    Work without a deadline has infinity.
     """
 
     number: int
@@ -27,6 +28,7 @@ class EngineChunk:
     scope: CancelScope
     begun: float
     deadline: float = math.inf
+    made_by: float = math.inf
     latest_start: float = math.inf
     asked: float = math.inf
     generation: int = 0

@@ -16,9 +16,8 @@ from ...models.contract.cache_key import CacheKey
 from ...models.shared import serial
 from .. import api
 from ..caches import snapshot
-from ..services import Services
 from .chunk import EngineChunk
-from .world import SessionWorld
+from .context import SessionContext
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +38,9 @@ class ChunkProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ChunkProgressLog:
     """Of one session. `Services.store` is there, and the card's chunks can be written down under way."""
 
-    def __init__(self, world: SessionWorld, services: Services, session: str) -> None:
-        self._world, self._services = world, services
-        self._name = f"{session} chunk"
+    def __init__(self, context: SessionContext) -> None:
+        self._world, self._services = context.world, context.services
+        self._name = f"{context.session} chunk"
         self._newest: tuple[EngineChunk, int, Any] | None = None
         self._task: asyncio.Task[None] | None = None
         self._looked = False

@@ -6,6 +6,7 @@ Sessions, the warm-up and rollouts make all their chunks here.
 import logging
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...models.contract.cache import CacheView
@@ -24,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class ChunkDriver:
-    """`feature` looks a prompt's embedding up by its key. `encode_lead`: seconds between the last step of a chunk and
-    its deadline that belong to the encoder. `progress` writes chunks down under way, `preview` shows parts of them.
+    """`feature` looks a prompt's embedding up by its key. `progress` writes chunks down under way, `preview` shows
+    parts of them.
     """
 
     def __init__(
@@ -35,13 +36,12 @@ class ChunkDriver:
         latency_class: api.LatencyClass,
         scope: CancelScope,
         feature: Callable[[str], object],
-        encode_lead: Callable[[], float] = lambda: 0.0,
         progress: ChunkProgressLog | None = None,
         preview: Callable[[EngineChunk, Preview], None] = lambda chunk, preview: None,
         counters: Counters | None = None,
     ) -> None:
         self._world, self._dispatcher, self._latency_class = world, dispatcher, latency_class
-        self._feature, self._encode_lead, self._progress, self._preview = feature, encode_lead, progress, preview
+        self._feature, self._progress, self._preview = feature, progress, preview
         self._counters = counters or Counters()
         loaded = world.served.loaded
         self._previews: Previews[Any] | None = loaded.loop if isinstance(loaded.loop, Previews) else None
@@ -65,12 +65,12 @@ class ChunkDriver:
                 loaded.loop,
                 world.ask(chunk.conditions, self._feature),
                 world.writes,
-                lambda plan, view: self._execute(chunk, plan, view),
+                partial(self._execute, chunk),
                 chunk.scope,
                 loaded.card.frame,
                 chunk.overlap,
                 start,
-                lambda state: self._stepped(chunk, state),
+                partial(self._stepped, chunk),
             )
         finally:
             self._dispatcher.release(chunk.scope)
@@ -110,7 +110,7 @@ class ChunkDriver:
     async def _run(self, chunk: EngineChunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         world, served, dispatcher = self._world, self._world.served, self._dispatcher
         key, done = served.step_key(plan), len(chunk.steps)
-        dated = chunk.deadline < math.inf  # only then its steps need a price: a warm-up has none yet
+        dated = chunk.made_by < math.inf  # only then its steps need a price: a warm-up has none yet
         ran = await dispatcher.run(
             served.loaded,
             key,
@@ -120,7 +120,7 @@ class ChunkDriver:
             world.session,
             self._latency_class,
             chunk.latest_start,
-            chunk.deadline - self._encode_lead(),
+            chunk.made_by,
             served.remaining(dispatcher.costs, world.steps, done, key) if dated else 0.0,
             served.then(world.steps, done, key),
         )

@@ -1,12 +1,11 @@
 """What went wrong in a session: a word for programs, a sentence for people, a traceback in the log if unexpected."""
 
 import logging
-from collections.abc import Callable
 
 from .. import api
 from ..caches.feature_cache import UnknownFeature
-from ..counters import Counters
 from ..drive import BadFrames, LoopFault
+from .context import SessionContext
 from .mailbox import Mailbox
 
 log = logging.getLogger(__name__)
@@ -15,19 +14,21 @@ IN_A_ROW = 2
 
 
 class Faults:
-    """Tells faults. The second in a row also pauses the session, and so does one that must halt it."""
+    """Tells faults. The second without a chunk between also pauses the session, and so does one that must halt it."""
 
-    def __init__(self, session: str, counters: Counters, mailbox: Mailbox, emit: Callable[[api.Event], None]) -> None:
-        self._session, self._counters, self._mailbox, self._emit = session, counters, mailbox, emit
-        self._in_a_row = 0
+    def __init__(self, context: SessionContext, mailbox: Mailbox) -> None:
+        self._session, self._emit, self._counters = context.session, context.emit, context.counters
+        self._mailbox = mailbox
+        self._in_a_row = self._chunks = 0
 
-    def over(self) -> None:
-        """A chunk was made, or somebody tries again."""
+    def forgive(self) -> None:
+        """Somebody tries again."""
         self._in_a_row = 0
 
     def tell(self, code: str, detail: str, halt: bool = False) -> None:
         """`halt` also cancels the chunk that is being made."""
-        self._in_a_row += 1
+        self._in_a_row = self._in_a_row + 1 if self._chunks == self._counters.chunks else 1
+        self._chunks = self._counters.chunks
         self._counters.faults += 1
         fatal = halt or self._in_a_row >= IN_A_ROW
         if fatal:

@@ -1,33 +1,33 @@
 """Where a session's commands meet its coroutine: they change what it looks at, and wake it. Knows no device."""
 
 import math
-from collections.abc import Callable
 
-from ..cancel import CancelScope
+from .. import api
 from ..wakeup import Wakeup
 from .chunk import EngineChunk
+from .context import SessionContext
 
 
 class Mailbox:
     """`epoch`: the newest the session has heard of. `interrupted`: what is being asked for is no longer wanted so.
 
-    `chunk`: begun, neither released nor over; a redirect cancels it. `withdraw` takes steps of cancelled scopes back.
+    `chunk`: begun, neither released nor over; a redirect cancels it. `progress`: where the session was, if it was.
     """
 
-    def __init__(self, scope: CancelScope, withdraw: Callable[[], None], paused: bool = False, epoch: int = 0) -> None:
-        self.paused, self.epoch, self.interrupted = paused, epoch, False
+    def __init__(self, context: SessionContext, progress: api.Progress) -> None:
+        self.paused, self.epoch, self.interrupted = progress.paused, progress.epoch, False
         self.chunk: EngineChunk | None = None
-        self._scope, self._withdraw, self._wakeup = scope, withdraw, Wakeup()
+        self._scope, self._wakeup = context.scope, Wakeup()
+        self._withdraw = context.services.dispatcher.withdraw
 
     async def wait(self, seconds: float = math.inf) -> bool:
-        """Until something has changed (True) or the time is over; raises `Superseded` when the session was closed."""
-        changed = await self._wakeup.wait(seconds)
-        self.check()
-        return changed
+        """Until something has changed (True) or the time is over; raises `Superseded` when the session was closed.
 
-    def check(self) -> None:
-        """Raise `Superseded` when the session was closed. Look after every other await: nothing wakes `wait` twice."""
+        Nothing wakes it twice: look at the session's scope after every other await.
+        """
+        changed = await self._wakeup.wait(seconds)
         self._scope.check()
+        return changed
 
     def put(self, chunk: EngineChunk) -> None:
         """The chunk that was asked for."""

@@ -4,21 +4,18 @@ boundary: a chunk has ended, or it was released and only its pictures are missin
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from .. import api
 from ..cancel import CancelScope, Superseded
-from ..counters import Counters
 from ..drive import DecodeOverlap
-from ..services import Services
 from .checkpoint import Checkpoints
 from .chunk import EngineChunk
+from .context import SessionContext
 from .driver import ChunkDriver
 from .faults import Faults
 from .mailbox import Mailbox
 from .pacing import Pacer
-from .world import SessionWorld
 
 
 class ChunkMaker:
@@ -26,34 +23,30 @@ class ChunkMaker:
 
     def __init__(
         self,
-        world: SessionWorld,
-        services: Services,
-        scope: CancelScope,
+        context: SessionContext,
         driver: ChunkDriver,
         pacer: Pacer,
         checkpoints: Checkpoints,
         mailbox: Mailbox,
         faults: Faults,
-        emit: Callable[[api.Event], None],
-        counters: Counters,
     ) -> None:
-        self._world, self._services, self._scope, self._driver = world, services, scope, driver
-        self._pacer, self._checkpoints, self._mailbox = pacer, checkpoints, mailbox
-        self._faults, self._emit, self._counters = faults, emit, counters
+        self._context, self._world, self._services = context, context.world, context.services
+        self._driver, self._pacer, self._checkpoints = driver, pacer, checkpoints
+        self._mailbox, self._faults = mailbox, faults
         self._last: EngineChunk | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, conditions: api.Conditions, due: float, asked: float) -> EngineChunk:
         """The next chunk, under conditions that were due at `due` and asked for at `asked`."""
         world, last, now = self._world, self._last, self._services.clock.now()
-        deadline, latest_start = self._pacer.begin(now - due)
+        deadline, made_by, latest_start = self._pacer.begin(now - due)
         same_world = last is not None and last.generation == world.generation
         overlap = DecodeOverlap(
             self._should_release, self._go_on, last.overlap if last is not None else None, same_world
         )
-        scope = CancelScope(self._scope)
+        scope = CancelScope(self._context.scope)
         return EngineChunk(
-            world.number, conditions, scope, now, deadline, latest_start, asked, world.generation, overlap
+            world.number, conditions, scope, now, deadline, made_by, latest_start, asked, world.generation, overlap
         )
 
     async def make(self, chunk: EngineChunk) -> None:
@@ -63,9 +56,9 @@ class ChunkMaker:
         task = asyncio.get_running_loop().create_task(self._run(chunk))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        await chunk.overlap.boundary()
+        await chunk.overlap.boundary.wait()
         self._mailbox.chunk = None
-        self._scope.check()
+        self._context.scope.check()
         self._world.begin_restart()
         # A world whose last chunk is still decoding is not whole: no checkpoint of it.
         if not chunk.overlap.released and self._checkpoints.due:
@@ -74,7 +67,7 @@ class ChunkMaker:
     async def settled(self) -> None:
         """Wait until the last chunk has ended: until then it reads the slot, or its pictures are missing."""
         if self._last is not None:
-            await self._last.overlap.ended()
+            await self._last.overlap.ended.wait()
 
     async def _run(self, chunk: EngineChunk) -> None:
         """Drive one chunk; whatever happens to it ends here. Order at its end: the world has moved on (`drive`), then
@@ -88,7 +81,6 @@ class ChunkMaker:
             self._failed(chunk, problem)
         else:
             carry = outcome.carry
-            self._faults.over()
             self._pacer.take(chunk, outcome, self._mailbox.epoch)
         finally:
             chunk.overlap.end(carry)
@@ -114,8 +106,8 @@ class ChunkMaker:
         session, released = self._world.session, chunk.overlap.released
         if not isinstance(problem, Superseded):
             if released:
-                self._emit(chunk.done(session, "", 0, late=False))
+                self._context.emit(chunk.done(session, "", 0, late=False))
             self._faults.chunk_failed(chunk.number, problem, halt=released)
         elif not released:  # else the session ends
-            self._counters.cancelled += 1
-            self._emit(api.ChunkCancelled(session, chunk.number, chunk.conditions.epoch))
+            self._context.counters.cancelled += 1
+            self._context.emit(api.ChunkCancelled(session, chunk.number, chunk.conditions.epoch))

@@ -9,12 +9,10 @@ from collections.abc import Callable
 
 from ...models.contract.loop import Outcome, Preview
 from .. import api
-from ..card import CardRuntime
-from ..counters import Counters
 from ..output.playout import Margin, Playout
 from ..output.publisher import FramePublisher
-from ..services import Services
 from .chunk import EngineChunk
+from .context import SessionContext
 from .resume_state import ResumeState
 from .world import SessionWorld
 
@@ -25,23 +23,16 @@ MARGIN_LOW, MARGIN_HIGH = 0.0003, 0.002
 class Pacer:
     """`failed` hears why nothing can be shown any more."""
 
-    def __init__(
-        self,
-        opening: api.Open,
-        served: CardRuntime,
-        services: Services,
-        steps: int,
-        emit: Callable[[api.Event], None],
-        failed: Callable[[BaseException], None],
-        counters: Counters,
-    ) -> None:
-        frame = served.loaded.card.frame
-        self._session, self._steps, self._emit = opening.session, steps, emit
-        self._served, self._services, self._counters = served, services, counters
+    def __init__(self, context: SessionContext, failed: Callable[[BaseException], None]) -> None:
+        world, services = context.world, context.services
+        served, frame = world.served, world.served.loaded.card.frame
+        self._session, self._steps, self._emit = context.session, world.steps, context.emit
+        self._served, self._services, self._counters = served, services, context.counters
+        self._encoding = served.encoding
         self._kbps = 0
         self.last: api.ChunkDone | None = None
         """The last finished chunk."""
-        self._ahead = opening.latency_class is not api.LatencyClass.INTERACTIVE
+        self._ahead = context.opening.latency_class is not api.LatencyClass.INTERACTIVE
         self._margin = Margin(MARGIN_LOW, MARGIN_HIGH)
         self._playout = Playout(frame.fps, frame.per_chunk, services.clock.now())
         self._publisher = FramePublisher(
@@ -51,10 +42,10 @@ class Pacer:
             self._playout,
             services.encoders,
             served.encoding,
-            served.leads[steps].observe,
-            emit,
+            served.leads[world.steps].observe,
+            context.emit,
             failed,
-            counters,
+            context.counters,
         )
 
     async def open(self, kbps: int = 0) -> None:
@@ -64,7 +55,7 @@ class Pacer:
 
     def due(self, after: int = 0) -> float:
         """When to ask for the conditions of the chunk that begins next, or of one `after` it."""
-        return self._playout.due(self._lead, self._publisher.lead, self._ahead, after)
+        return self._playout.due(self._lead, self._encoding.conservative, self._ahead, after)
 
     @property
     def deadline(self) -> float:
@@ -76,17 +67,14 @@ class Pacer:
         """Seconds from frame to frame."""
         return self._playout.interval
 
-    def encode_lead(self) -> float:
-        """Seconds before its playout time at which a frame must go to the encoder."""
-        return self._publisher.lead
-
-    def begin(self, delay: float) -> tuple[float, float]:
-        """A chunk begins: its conditions came `delay` after they were due. Its deadline, and when its first step has
-        to start to meet that.
+    def begin(self, delay: float) -> tuple[float, float, float]:
+        """A chunk begins: its conditions came `delay` after they were due. Its deadline, when it must be made so that
+        its first frame is encoded by then, and when its first step has to start for that.
         """
         self._playout.begun(delay)
         deadline = self._playout.coming
-        return deadline, deadline - self._publisher.lead - self._served.chunk_price(self._steps)
+        made_by = deadline - self._encoding.conservative
+        return deadline, made_by, made_by - self._served.chunk_price(self._steps)
 
     def released(self) -> None:
         """The chunk that begins next comes after one whose pictures are still to be placed."""
@@ -127,7 +115,7 @@ class Pacer:
         """A finished chunk; says so. Of an epoch before `epoch` nothing is shown."""
         now, served = self._services.clock.now(), self._served
         served.finished(self._steps, chunk.steps, chunk.device_seconds)
-        ready = now + self._publisher.usual
+        ready = now + self._encoding.mean
         lateness = ready - chunk.deadline
         missed = lateness - self._playout.late_after
         late = missed > 0
@@ -154,4 +142,4 @@ class Pacer:
     @property
     def _lead(self) -> float:
         """From conditions to the first frame's playout time."""
-        return self._served.lead(self._steps, self._publisher.lead) + self._margin.value
+        return self._served.lead(self._steps, self._encoding.conservative) + self._margin.value

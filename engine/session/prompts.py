@@ -6,16 +6,13 @@ Texts are never logged.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 
 from ...models.contract.conditions import BadPrompt, PromptMeaning
 from .. import api
 from ..caches.slab_pool import PoolFull
-from ..cancel import CancelScope, Superseded
-from ..card import CardRuntime
-from ..counters import Counters
+from ..cancel import Superseded
 from ..device.device import size_of
-from ..services import Services
+from .context import SessionContext
 
 KEYS_MAX = 32
 WAITING_MAX = 8
@@ -26,17 +23,9 @@ WITHIN = 0.1
 class Prompts:
     """Holds the last 32 features of a session; older ones may be forgotten and must then be encoded again."""
 
-    def __init__(
-        self,
-        session: str,
-        served: CardRuntime,
-        services: Services,
-        scope: CancelScope,
-        emit: Callable[[api.Event], None],
-        counters: Counters,
-    ) -> None:
-        self._session, self._served, self._services = session, served, services
-        self._scope, self._emit, self._counters = scope, emit, counters
+    def __init__(self, context: SessionContext) -> None:
+        self._context, self._served, self._services = context, context.world.served, context.services
+        self._session, self._emit = context.session, context.emit
         self._keys: deque[str] = deque()
         self._waiting: set[asyncio.Task[None]] = set()
 
@@ -96,7 +85,7 @@ class Prompts:
         while not self._retain(key):
             if (other := encoding.get(key)) is not None:
                 await other.wait()
-                self._scope.check()
+                self._context.scope.check()
                 continue
             done = encoding[key] = asyncio.Event()
             try:
@@ -112,7 +101,7 @@ class Prompts:
             self._served.loaded,
             step,
             text,
-            self._scope,
+            self._context.scope,
             session=self._session,
             latest_start=now + WITHIN - price,
             deadline=now + WITHIN,
@@ -142,7 +131,7 @@ class Prompts:
         return None if meaning is None else meaning(text)
 
     def _fault(self, code: str, detail: str, version: int) -> None:
-        self._counters.faults += 1
+        self._context.counters.faults += 1
         self._refuse(code, detail, version)
 
     def _refuse(self, code: str, detail: str, version: int) -> None:

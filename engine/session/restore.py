@@ -7,13 +7,12 @@ the chunks that are made again.
 from .. import api
 from ..caches import snapshot
 from ..cancel import CancelScope
-from ..services import Services
 from .checkpoint import write_back
 from .chunk import EngineChunk
+from .context import SessionContext
 from .driver import ChunkDriver
 from .prompts import Prompts
 from .resume_state import ResumeState
-from .world import SessionWorld
 
 
 class ResumeLost(RuntimeError):
@@ -21,28 +20,24 @@ class ResumeLost(RuntimeError):
 
 
 async def restore(
-    world: SessionWorld,
-    resume_state: ResumeState,
-    data: bytes | None,
-    services: Services,
-    scope: CancelScope,
-    prompts: Prompts,
-    driver: ChunkDriver,
+    context: SessionContext, prompts: Prompts, driver: ChunkDriver, resume_state: ResumeState, data: bytes | None
 ) -> None:
     """Make a fresh world the one that `resume_state` describes, from the snapshot `data` on. Raises `ResumeLost` and
     what a step or a snapshot raises.
     """
+    world = context.world
     for text in resume_state.texts:
         await prompts.learn(text)
     if data is not None:
-        await write_back(world, snapshot.loads(data), services, scope, prompts)
+        await write_back(context, prompts, snapshot.loads(data))
     for step in resume_state.history:
         match step:
             case api.Supersede() if step.epoch > world.epoch:
                 world.begin_anew(step.epoch, step.seed, step.first_frames)
             case api.Begin() if step.chunk == world.number:
-                now = services.clock.now()  # due now: people look at a still picture
-                await driver.drive(EngineChunk(step.chunk, step.conditions, CancelScope(scope), now, now, now, now))
+                now = context.services.clock.now()  # due now: people look at a still picture
+                scope = CancelScope(context.scope)
+                await driver.drive(EngineChunk(step.chunk, step.conditions, scope, now, now, now, now, now))
             case api.Branched() if step.chunk == world.number:
                 world.branch = step.branch
             case api.Begin() if step.chunk > world.number:

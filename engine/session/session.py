@@ -18,6 +18,7 @@ from ..services import Services
 from .checkpoint import Checkpoints
 from .chunk import EngineChunk
 from .chunk_progress import ChunkProgressLog
+from .context import SessionContext
 from .driver import ChunkDriver
 from .faults import Faults
 from .mailbox import Mailbox
@@ -25,7 +26,7 @@ from .maker import ChunkMaker
 from .pacing import Pacer
 from .prompts import Prompts
 from .resume_state import ResumeState
-from .state import SessionState, move
+from .state import MOVES, SessionState, WrongState
 from .suspend import Suspension
 from .world import SessionWorld
 
@@ -50,40 +51,28 @@ class EngineSession:
         snapshot: bytes | None = None,
     ) -> None:
         self.session, self.latency_class, self.served = opening.session, opening.latency_class, served
-        self.world, self.gone = SessionWorld(served, opening), asyncio.Event()
+        self.world, self.gone, self.counters = SessionWorld(served, opening), asyncio.Event(), Counters()
         self._services, self._events, self._released = services, emit, released
-        scope, past = CancelScope(services.scope), resume_state or ResumeState(opening)
-        self.counters = counters = Counters()
-        self._mailbox = Mailbox(scope, services.dispatcher.withdraw, past.progress.paused, past.progress.epoch)
-        self._faults = Faults(self.session, counters, self._mailbox, self._emit)
-        self.pacer = Pacer(opening, served, services, self.steps, self._emit, self._encoder_failed, counters)
-        self._prompts = Prompts(self.session, served, services, scope, self._emit, counters)
-        self._checkpoints = Checkpoints(self.world, services, scope, self._prompts)
+        self._scope = CancelScope(services.scope)
+        context = SessionContext(opening, self.world, services, self._scope, self.counters, self._emit)
+        self._mailbox = Mailbox(context, (resume_state or ResumeState(opening)).progress)
+        self._faults = Faults(context, self._mailbox)
+        self.pacer = Pacer(context, self._encoder_failed)
+        self._prompts = Prompts(context)
+        self._checkpoints = Checkpoints(context, self._prompts)
         portable = served.loaded.state is not None and services.store is not None
         self._driver = driver = ChunkDriver(
             self.world,
             services.dispatcher,
             self.latency_class,
-            scope,
+            self._scope,
             services.features.get,
-            self.pacer.encode_lead,
-            ChunkProgressLog(self.world, services, self.session) if portable else None,
+            ChunkProgressLog(context) if portable else None,
             self.pacer.preview,
-            counters,
+            self.counters,
         )
-        self._maker = ChunkMaker(
-            self.world,
-            services,
-            scope,
-            driver,
-            self.pacer,
-            self._checkpoints,
-            self._mailbox,
-            self._faults,
-            self._emit,
-            counters,
-        )
-        self._suspension = Suspension(opening, self.world, services, scope, self._prompts, driver, lambda: fits(self))
+        self._maker = ChunkMaker(context, driver, self.pacer, self._checkpoints, self._mailbox, self._faults)
+        self._suspension = Suspension(context, self._prompts, driver, lambda: fits(self))
         self.state = SessionState.PAUSED
         if resume_state is not None:
             self.state = SessionState.SUSPENDED
@@ -113,7 +102,7 @@ class EngineSession:
     @property
     def suspended(self) -> bool:
         """It holds no slot and no share of the device."""
-        return not self.world.slotted
+        return self.world.slot is None
 
     async def start(self) -> None:
         """Open the encoder, then live. Closed meanwhile, it only gives back what it holds (`close`)."""
@@ -139,7 +128,7 @@ class EngineSession:
             case api.Pause():
                 self._mailbox.pause()
             case api.Resume():
-                self._faults.over()
+                self._faults.forgive()
                 self._mailbox.resume()
             case api.RequestKey():
                 self.pacer.request_key(command.joined)
@@ -199,7 +188,7 @@ class EngineSession:
     async def _awake(self) -> None:
         """Return when the session may ask for a chunk: its world is in a slot, and it is not paused."""
         while True:
-            self._mailbox.check()
+            self._scope.check()
             if self._suspension.resume_state is not None:
                 await self._restore()
             elif self._mailbox.paused:
@@ -276,7 +265,9 @@ class EngineSession:
         self._faults.tell("encode_failed", repr(problem), halt=True)
 
     def _move(self, state: SessionState) -> None:
-        self.state = move(self.state, state)
+        if state not in MOVES[self.state]:
+            raise WrongState(f"a session that is {self.state} does not become {state}")
+        self.state = state
 
     def _emit(self, event: api.Event) -> None:
         if self.state is not SessionState.CLOSED:

@@ -1,4 +1,4 @@
-"""What a session in the engine is doing, the table of its moves and the one function that makes a move."""
+"""What a session in the engine is doing, and the table of its moves; `EngineSession` makes them. Pure data."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -31,10 +31,3 @@ MOVES: Mapping[SessionState, frozenset[SessionState]] = {
 
 class WrongState(AssertionError):
     """A move that the table does not have."""
-
-
-def move(state: SessionState, to: SessionState) -> SessionState:
-    """The state after the move; raises `WrongState`."""
-    if to not in MOVES[state]:
-        raise WrongState(f"a session that is {state} does not become {to}")
-    return to

@@ -11,14 +11,13 @@ from collections.abc import Callable
 
 from .. import api
 from ..caches.store import SnapshotFolder
-from ..cancel import CancelScope, Superseded
-from ..services import Services
+from ..cancel import Superseded
 from .checkpoint import capture
+from .context import SessionContext
 from .driver import ChunkDriver
 from .prompts import Prompts
 from .restore import restore
 from .resume_state import ResumeState
-from .world import SessionWorld
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +32,10 @@ class Suspension:
     """
 
     def __init__(
-        self,
-        opening: api.Open,
-        world: SessionWorld,
-        services: Services,
-        scope: CancelScope,
-        prompts: Prompts,
-        driver: ChunkDriver,
-        fits: Callable[[], bool],
+        self, context: SessionContext, prompts: Prompts, driver: ChunkDriver, fits: Callable[[], bool]
     ) -> None:
-        self._opening, self._world, self._services = opening, world, services
-        self._scope, self._prompts, self._driver, self._fits = scope, prompts, driver, fits
+        self._context, self._world, self._services = context, context.world, context.services
+        self._prompts, self._driver, self._fits = prompts, driver, fits
         self.resume_state: ResumeState | None = None
         self._snapshot: bytes | None = None
         self._retiring: asyncio.TimerHandle | None = None
@@ -57,11 +49,11 @@ class Suspension:
 
         Call at a boundary, and let nothing run meanwhile.
         """
-        services, session, store = self._services, self._opening.session, self._services.store
+        services, session, store = self._services, self._context.session, self._services.store
         if not self._world.served.portable(services.spec.snapshot_bytes_max):
             return False
         try:
-            taken = await capture(self._world, services, self._scope, self._prompts, services.clock.now())
+            taken = await capture(self._context, self._prompts, services.clock.now())
         except Superseded:
             return False
         except Exception:
@@ -74,9 +66,8 @@ class Suspension:
         if store is not None:
             await loop.run_in_executor(services.encoders, store.put, session, data)
             services.kept(session, taken.number, taken.epoch)
-        self.keep(
-            ResumeState(self._opening, progress=api.Progress(chunk=taken.number)), None if store is not None else data
-        )
+        resume_state = ResumeState(self._context.opening, progress=api.Progress(chunk=taken.number))
+        self.keep(resume_state, None if store is not None else data)
         self._world.leave_slot()
         self._retiring = loop.call_later(RETIRE_AFTER, self._retire)
         return True
@@ -93,17 +84,17 @@ class Suspension:
         self.stop_retiring()
         resume_state, data, store = self.resume_state, self._snapshot, self._services.store
         assert resume_state is not None, "the session is suspended"
-        while not self._world.slotted:
-            self._scope.check()
+        while self._world.slot is None:
+            self._context.scope.check()
             if self._fits():
                 self._world.take_slot()
             else:
                 await asyncio.sleep(LOOK)
         if data is None and store is not None:
             loop = asyncio.get_running_loop()
-            data = await loop.run_in_executor(self._services.encoders, store.get, self._opening.session)
+            data = await loop.run_in_executor(self._services.encoders, store.get, self._context.session)
         try:
-            await restore(self._world, resume_state, data, self._services, self._scope, self._prompts, self._driver)
+            await restore(self._context, self._prompts, self._driver, resume_state, data)
         except Exception:
             self._world.unmake()
             raise
@@ -117,6 +108,6 @@ class Suspension:
 
     def _move_to_disk(self, store: SnapshotFolder) -> None:
         try:
-            store.retire(self._opening.session)
+            store.retire(self._context.session)
         except OSError:
-            log.exception("session %s stays in memory: it cannot be written to disk", self._opening.session)
+            log.exception("session %s stays in memory: it cannot be written to disk", self._context.session)

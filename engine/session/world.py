@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from ...models.contract.loop import Ask, Outcome
 from .. import api
+from ..caches.slab_pool import CacheSlot
 from ..caches.snapshot import PromptProgress
 from ..card import CardRuntime
 from ..drive import NoCache, Writes
-
-NO_SLOT = -1
 
 
 class SessionWorld:
@@ -23,7 +22,7 @@ class SessionWorld:
 
     def __init__(self, served: CardRuntime, opening: api.Open) -> None:
         self.served, self.session, self._first = served, opening.session, opening
-        self.slot = NO_SLOT
+        self.slot: CacheSlot | None = None
         self.writes: Writes = NoCache()
         if served.pool.taken < served.pool.slots:
             self.take_slot()
@@ -55,6 +54,7 @@ class SessionWorld:
 
     def ask(self, conditions: api.Conditions, feature: Callable[[str], object]) -> Ask[Any]:
         """What the next chunk starts from. Raises what `feature` raises for a key it does not know."""
+        assert self.slot is not None, "a suspended world is not asked"
         return Ask(
             seed=self.seed,
             branch=self.branch,
@@ -63,7 +63,7 @@ class SessionWorld:
             conditions=conditions,
             features=tuple((feature(share.key), share.weight) for share in conditions.prompts),
             carry=self.carry,
-            committed=self.served.pool.count(self.slot),
+            committed=self.slot.count,
             first_frames_FHWC=None if self.first_frames is None else self.first_frames.unpack(),
             written=self.written,
         )
@@ -103,20 +103,16 @@ class SessionWorld:
         self.epoch, self.seed, self.carry, self.first_frames = epoch, seed, None, first_frames
         self.progress = None
         self.generation += 1
-        if self.slotted:
-            self.served.pool.reset(self.slot)
-
-    @property
-    def slotted(self) -> bool:
-        return self.slot != NO_SLOT
+        if self.slot is not None:
+            self.slot.restore(0)
 
     def take_slot(self) -> None:
         """Raises `slab_pool.PoolFull`. What the slot holds is a fresh world's until it is restored."""
         self.slot = self.served.pool.acquire()
-        self.writes = self.served.writes(self.slot)
+        self.writes = NoCache() if self.served.loaded.card.cache is None else self.slot
 
     def leave_slot(self) -> None:
         """Free it, if there is one; what the world was is the caller's to keep."""
-        if self.slotted:
+        if self.slot is not None:
             self.served.pool.free(self.slot)
-            self.slot = NO_SLOT
+            self.slot = None

@@ -147,7 +147,7 @@ def test_the_gate_would_notice_a_cache_that_keeps_what_was_cancelled(monkeypatch
     """A rollback that commits instead must be seen, or the gate above proves nothing."""
     from worldroom.engine.caches import slab_pool
 
-    monkeypatch.setattr(slab_pool.SlotWrites, "rollback", slab_pool.SlotWrites.commit)
+    monkeypatch.setattr(slab_pool.CacheSlot, "rollback", slab_pool.CacheSlot.commit)
     with pytest.raises(AssertionError):
         for seed in range(10):
             interleave(2, seed)

@@ -22,14 +22,12 @@ def interleave() -> None:
 
 
 def no_rollback(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(slab_pool.SlotWrites, "rollback", slab_pool.SlotWrites.commit)
+    patch.setattr(slab_pool.CacheSlot, "rollback", slab_pool.CacheSlot.commit)
 
 
 def key_without_session(patch: pytest.MonkeyPatch) -> None:
-    view = slab_pool.SlabPool.view
-    patch.setattr(
-        slab_pool.SlabPool, "view", lambda self, slot: CacheView(0, view(self, slot).committed, view(self, slot).staged)
-    )
+    view = slab_pool.CacheSlot.view
+    patch.setattr(slab_pool.CacheSlot, "view", lambda self: CacheView(0, view(self).committed, view(self).staged))
 
 
 def ignored_cancel(patch: pytest.MonkeyPatch) -> None:

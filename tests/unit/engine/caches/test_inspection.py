@@ -26,11 +26,12 @@ def test_a_round_is_spread_over_visits_of_bounded_time() -> None:
 
 
 def test_a_slot_that_is_freed_or_taken_during_a_round_is_no_problem() -> None:
-    slots = pool(4)
+    slots = SlabPool(CacheSpec(ring=5, bytes_per_entry=64), 4)
+    taken = [slots.acquire() for _ in range(4)]
     inspection = IntegrityCheck([slots])
     inspection.go_on(lambda: 0.0, budget=0.0)
-    slots.free(3)
-    slots.free(2)
+    slots.free(taken[3])
+    slots.free(taken[2])
     slots.acquire()
     inspection.go_on(lambda: 0.0, budget=1.0)
     assert (inspection.rounds, inspection.problem) == (1, None)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from worldroom.engine.caches.feature_cache import FeatureCache, UnknownFeature
-from worldroom.engine.caches.slab_pool import PoolCorrupt, PoolFull, SlabPool
+from worldroom.engine.caches.slab_pool import CacheSlot, PoolCorrupt, PoolFull, SlabPool
 from worldroom.models.contract.cache import CacheSpec, CacheView
 
 
@@ -12,61 +12,74 @@ def pool(ring: int = 5, slots: int = 2) -> SlabPool:
     return SlabPool(CacheSpec(ring=ring, bytes_per_entry=100), slots)
 
 
-def write(slab: SlabPool, slot: int, times: int) -> None:
+def write(slot: CacheSlot, times: int) -> None:
     for _ in range(times):
-        slab.stage(slot)
-        slab.commit(slot)
+        slot.stage()
+        slot.commit()
 
 
 def test_chunks_fill_the_ring_and_the_oldest_falls_out() -> None:
     slab = pool(ring=5)
     slot = slab.acquire()
-    assert slab.view(slot) == CacheView(0, (), 0)
-    write(slab, slot, 4)
-    assert slab.view(slot) == CacheView(0, (0, 1, 2, 3), 4)
-    write(slab, slot, 1)
-    assert slab.view(slot) == CacheView(0, (1, 2, 3, 4), 0)
-    assert slab.count(slot) == 5
+    assert slot.view() == CacheView(0, (), 0)
+    write(slot, 4)
+    assert slot.view() == CacheView(0, (0, 1, 2, 3), 4)
+    write(slot, 1)
+    assert slot.view() == CacheView(0, (1, 2, 3, 4), 0)
+    assert slot.count == 5
 
 
 def test_a_rolled_back_write_leaves_no_trace() -> None:
     slab = pool()
     slot = slab.acquire()
-    write(slab, slot, 3)
-    before = slab.view(slot)
-    slab.stage(slot)
-    slab.rollback(slot)
-    assert slab.view(slot) == before
-    slab.commit(slot)
-    assert slab.count(slot) == 3
+    write(slot, 3)
+    before = slot.view()
+    slot.stage()
+    slot.rollback()
+    assert slot.view() == before
+    slot.commit()
+    assert slot.count == 3
 
 
 def test_a_second_staged_write_and_freeing_a_staged_slot_are_corruption() -> None:
     slab = pool()
     slot = slab.acquire()
-    slab.stage(slot)
+    slot.stage()
     with pytest.raises(PoolCorrupt, match="second write"):
-        slab.stage(slot)
+        slot.stage()
     with pytest.raises(PoolCorrupt, match="while a write is staged"):
         slab.free(slot)
 
 
 def test_bytes_follow_the_slots_and_the_lowest_free_slot_is_reused() -> None:
     slab = pool(slots=2)
-    assert (slab.acquire(), slab.acquire()) == (0, 1)
+    first, second = slab.acquire(), slab.acquire()
+    assert (first.number, second.number) == (0, 1)
     assert (slab.bytes_used, slab.bytes_budget) == (1000, 1000)
     with pytest.raises(PoolFull, match="all 2 slots are taken"):
         slab.acquire()
-    slab.free(0)
-    assert (slab.acquire(), slab.bytes_used) == (0, 1000)
+    slab.free(first)
+    assert (slab.acquire().number, slab.bytes_used) == (0, 1000)
 
 
 def test_a_reused_slot_starts_empty() -> None:
     slab = pool()
     slot = slab.acquire()
-    write(slab, slot, 3)
+    write(slot, 3)
     slab.free(slot)
-    assert slab.view(slab.acquire()) == CacheView(0, (), 0)
+    assert slab.acquire().view() == CacheView(0, (), 0)
+
+
+def test_who_freed_a_slot_can_neither_use_it_nor_free_it_again() -> None:
+    slab = pool()
+    slot = slab.acquire()
+    slab.free(slot)
+    slab.acquire()
+    for use in (slot.view, slot.commit):
+        with pytest.raises(PoolCorrupt, match="used after it was freed"):
+            use()
+    with pytest.raises(PoolCorrupt, match="slot 0 is not taken"):
+        slab.free(slot)
 
 
 @given(st.integers(2, 6), st.lists(st.sampled_from(["stage", "commit", "rollback", "reset"]), max_size=60))
@@ -76,18 +89,18 @@ def test_any_sequence_of_writes_keeps_the_invariants(ring: int, acts: list[str])
     for act in acts:
         match act:
             case "stage" if not staged:
-                slab.stage(slot)
+                slot.stage()
                 staged = True
             case "commit":
-                slab.commit(slot)
+                slot.commit()
                 written, staged = written + staged, False
             case "rollback":
-                slab.rollback(slot)
+                slot.rollback()
                 staged = False
             case "reset":
-                slab.reset(slot)
+                slot.restore(0)
                 written, staged = 0, False
-        view = slab.view(slot)
+        view = slot.view()
         slab.check_integrity()
         assert view.staged not in view.committed
         assert len(view.committed) == min(written, ring - 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from worldroom.engine.caches.slab_pool import SlabPool, SlotWrites
+from worldroom.engine.caches.slab_pool import SlabPool
 from worldroom.engine.cancel import CancelScope, Superseded
 from worldroom.engine.drive import BadFrames, drive_chunk
 from worldroom.models.contract.cache import CacheSpec, CacheView
@@ -53,7 +53,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.pool = SlabPool(CacheSpec(ring=5, bytes_per_entry=1), 1)
-        self.pool.acquire()
+        self.slot = self.pool.acquire()
         self.scope = CancelScope()
         self.views: list[CacheView | None] = []
 
@@ -66,13 +66,13 @@ class Scene:
             return plan.row
 
         conditions = Conditions(0, (), (0.0, 0.0), (), 1, 0)
-        ask: Ask[int] = Ask(1, 0, 0, 2, conditions, (), None, self.pool.count(0))
-        return asyncio.run(drive_chunk(script, ask, SlotWrites(self.pool, 0), execute, self.scope, frame))
+        ask: Ask[int] = Ask(1, 0, 0, 2, conditions, (), None, self.slot.count)
+        return asyncio.run(drive_chunk(script, ask, self.slot, execute, self.scope, frame))
 
     @property
     def committed(self) -> int:
         self.pool.check_integrity()
-        return self.pool.count(0)
+        return self.slot.count
 
 
 def test_a_chunks_own_write_is_committed_when_it_finalizes() -> None:
@@ -106,7 +106,7 @@ def test_cancelling_while_a_step_runs_keeps_only_what_belongs_to_the_chunk_befor
         scene.run(Script(commits), press)
     assert ran == list(range(step + 1)), "no step starts after the cancellation"
     assert scene.committed == stays
-    scene.pool.free(0)
+    scene.pool.free(scene.slot)
 
 
 def test_a_fault_rolls_back_and_the_chunk_can_be_made_again() -> None:
