@@ -22,6 +22,9 @@ def export(
     ),
     since: Annotated[str | None, typer.Option(help="Only sessions opened after this, e.g. 2026-12-01T08:00.")] = None,
     card: Annotated[str | None, typer.Option(help="Only sessions of this card.")] = None,
+    consented: Annotated[
+        bool, typer.Option("--consented", help="Only sessions of people who said that they may be used.")
+    ] = False,
     licence: Annotated[str, typer.Option(help="Said in the data card.")] = "not stated",
     push: Annotated[str | None, typer.Option(help="Hub repository, e.g. me/worlds; needs HF_TOKEN.")] = None,
     as_json: JsonFlag = False,
@@ -62,7 +65,7 @@ def export(
             controls = tuple(c.name for c in catalog.card(next(iter(cards))).controls) if len(cards) == 1 else ()
             with progress("sessions") as bar:
                 task = bar.add_task(f"exporting as {kind}", total=len(chosen))
-                spec = ExportSpec(kind, out, controls, licence)
+                spec = ExportSpec(kind, out, controls, licence, consented)
                 return await write(episodes(history, recordings, chosen, after), spec, lambda _: bar.advance(task))
 
     try:

@@ -23,6 +23,7 @@ def join(
         typer.Option(envvar="WORLDROOM_TOKEN", help="The token that opens the room, as `worldroom token` makes."),
     ] = None,
     cacert: Annotated[Path | None, typer.Option(help="Certificate (PEM) of who signed the server's.")] = None,
+    consent: Annotated[bool, typer.Option("--consent", help="What is done here may be used to train models.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Join a room without a browser, drive at random, and print frame rate and motion-to-photon latency."""
@@ -39,6 +40,7 @@ def join(
                 loopback=loopback,
                 access=token,
                 cacert=cacert,
+                consent=consent,
             )
         )
         for ended in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ from .errors import fail
 from .journal_options import JournalOptions
 from .journal_place import JournalPlace
 from .option_groups import takes
+from .options import OptionFlag, options_of
 from .output import JsonFlag, print_object, report_table
 
 app = typer.Typer(help="What sessions wrote down: list, show, follow, check, archive, redact and delete journals.")
@@ -106,11 +108,25 @@ def archived(
 
 @app.command()
 @takes(JournalOptions)
-def redact(session: Name, as_json: JsonFlag = False, *, journal: JournalOptions) -> None:
-    """Replace what people wrote by salted hashes, for good. For a session that has ended."""
-    from .journaling import redact_now
+def redact(
+    session: Name,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Keep no embeddings either: its pictures cannot be made again.")
+    ] = False,
+    checkpoint: Annotated[Path | None, typer.Option(help="Folder of the card's published weights.")] = None,
+    option: OptionFlag = None,
+    as_json: JsonFlag = False,
+    *,
+    journal: JournalOptions,
+) -> None:
+    """Replace what people wrote by salted hashes, for good; replay goes on from the texts' embeddings.
 
-    _print(f"redacted {session}", _run(redact_now(journal.place(), session)), as_json)
+    Ends the session: a world of it that waits suspended is removed. For a folder that no server runs on.
+    """
+    from .erasing import redact_now
+
+    report = _run(redact_now(journal.place(), session, checkpoint, options_of(option), keep=not forget))
+    _print(f"redacted {session}", report, as_json)
 
 
 @app.command()
@@ -122,8 +138,8 @@ def delete(
     *,
     journal: JournalOptions,
 ) -> None:
-    """Remove everything of a session: journal, archive, snapshots, recordings; says what it removed."""
-    from .journaling import delete_now
+    """Remove everything of a session: journal, archive, suspended world, recordings; says what it removed."""
+    from .erasing import delete_now
 
     if not yes:
         typer.confirm(f"Delete everything of session {session} for good?", abort=True)
@@ -142,11 +158,11 @@ def _print(title: str, report: msgspec.Struct, as_json: bool) -> None:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    from .journaling import FAULTS
+    from .erasing import ERASING_FAULTS
 
     try:
         return asyncio.run(work)
-    except FAULTS as error:
+    except ERASING_FAULTS as error:
         raise fail(str(error)) from None
     except KeyboardInterrupt:
         raise typer.Exit(0) from None

@@ -1,5 +1,6 @@
 """Where a journal lies: its hot store (Redis, embedded or given, or files), its archive, and the lock of its folder."""
 
+import asyncio
 import fcntl
 import os
 from collections.abc import AsyncIterator, Callable
@@ -9,16 +10,18 @@ from enum import StrEnum
 from pathlib import Path
 
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from ..sessions.journal.archive import Archive
 from ..sessions.journal.disk import DiskStore
 from ..sessions.journal.history import History
 from ..sessions.journal.redis_embedded import EmbeddedRedis
 from ..sessions.journal.redis_url import RedisUnreachable, check_rights, connect
-from ..sessions.journal.store import HotStore
+from ..sessions.journal.store import HotStore, StoreError
 from ..sessions.journal.streams import Streams
 
 KEEP_S = 7 * 24 * 3600
+REWRITE_S = 60.0
 
 
 class JournalKind(StrEnum):
@@ -129,6 +132,22 @@ async def _reading_store(place: JournalPlace) -> AsyncIterator[HotStore]:
             yield streams
         finally:
             await streams.close()
+
+
+async def rewrite(redis: Redis) -> None:
+    """Have a Redis of our own write its append-only file anew, without what was deleted. Raises `StoreError`."""
+    try:
+        await redis.bgrewriteaof()
+        async with asyncio.timeout(REWRITE_S):
+            while await _rewriting(redis):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.05)
+    except (RedisError, TimeoutError) as error:
+        raise StoreError(f"the embedded Redis did not write its file anew: {type(error).__name__}") from error
+
+
+async def _rewriting(redis: Redis) -> bool:
+    state = await redis.info("persistence")
+    return bool(state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"])
 
 
 def shown(path: Path) -> str:

@@ -1,25 +1,21 @@
 """What `worldroom journal` does: reads journals hot and cold alike, changes those of a folder nobody serves from."""
 
-import asyncio
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 from rich.table import Table
 
-from ..clock import SystemClock
 from ..sessions.journal.archive import ArchiveError
-from ..sessions.journal.archiver import Archiver
 from ..sessions.journal.entry import Entry, JournalVersion
 from ..sessions.journal.history import Cut, History, NoSession, SessionSummary
 from ..sessions.journal.redis_url import RedisUnreachable
 from ..sessions.journal.store import StoreError
-from ..sessions.recording.recordings import delete_films
+from .changing import changing
 from .errors import did_you_mean
-from .journal_place import FolderLock, FolderTaken, JournalPlace, reading, serving
+from .journal_place import FolderTaken, JournalPlace, reading
 from .output import short_bytes
 
 FAULTS = (RedisUnreachable, StoreError, ArchiveError, JournalVersion, NoSession, FolderTaken)
@@ -54,18 +50,6 @@ class ArchiveReport(msgspec.Struct, frozen=True):
     entries: int
 
 
-class RedactReport(msgspec.Struct, frozen=True):
-    """`texts`: prompts whose words are gone."""
-
-    texts: int
-
-
-class DeleteReport(msgspec.Struct, frozen=True):
-    entries: int
-    archive_bytes: int
-    film_bytes: int
-
-
 async def sessions(place: JournalPlace) -> JournaledSessions:
     async with reading(place) as history:
         return JournaledSessions(tuple(await history.summaries()))
@@ -74,7 +58,7 @@ async def sessions(place: JournalPlace) -> JournaledSessions:
 async def entries(place: JournalPlace, session: str, types: tuple[str, ...], after: int, follow: bool) -> None:
     """Print them. A type is a whole name or the group before the dot."""
     async with reading(place) as history:
-        await _known(history, session)
+        await known(history, session)
         async for entry in history.tail(session, after) if follow else history.read(session, after):
             if isinstance(entry, Cut):
                 print(f"entries {entry.first} to {entry.last} are not kept any more", file=sys.stderr)
@@ -84,7 +68,7 @@ async def entries(place: JournalPlace, session: str, types: tuple[str, ...], aft
 
 async def figures(place: JournalPlace, session: str) -> JournalFigures:
     async with reading(place) as history:
-        await _known(history, session)
+        await known(history, session)
         summary, counts, count = await history.summary(session), Counter[str](), 0
         hot = await history.hot_bytes(session)
         async for entry in history.read(session):
@@ -109,7 +93,7 @@ async def checked(place: JournalPlace, session: str | None) -> JournalCheck:
     problems: list[str] = []
     count, names = 0, 0
     async with reading(place) as history:
-        for name in await history.names() if session is None else [await _known(history, session)]:
+        for name in await history.names() if session is None else [await known(history, session)]:
             names += 1
             problems += [f"{name}: {wrong}" for wrong in await history.archive_problems(name)]
             cut = 0
@@ -126,7 +110,8 @@ async def checked(place: JournalPlace, session: str | None) -> JournalCheck:
 
 
 async def archive_now(place: JournalPlace, session: str | None) -> ArchiveReport:
-    async with _changing(place) as (archiver, _):
+    async with changing(place) as opened:
+        archiver = opened.archiver
         names = await archiver.store.names()
         if session is not None and session not in names:
             raise NoSession(f"nothing of a session '{session}' is hot{did_you_mean(session, names)}")
@@ -137,38 +122,7 @@ async def archive_now(place: JournalPlace, session: str | None) -> ArchiveReport
         return ArchiveReport(len(names) if session is None else 1, archiver.counters.archived)
 
 
-async def redact_now(place: JournalPlace, session: str) -> RedactReport:
-    from ..sessions.journal.redact import redacted
-
-    async with _changing(place) as (archiver, history):
-        await _known(history, session)
-        await archiver.archive_whole(session)
-        return RedactReport(await asyncio.to_thread(redacted, archiver.archive, session))
-
-
-async def delete_now(place: JournalPlace, session: str) -> DeleteReport:
-    async with _changing(place) as (archiver, history):
-        await _known(history, session)
-        summary = await history.summary(session)
-        await archiver.store.drop(session)
-        films = await asyncio.to_thread(delete_films, place.data / "recordings", session)
-        archived = await asyncio.to_thread(archiver.archive.delete, session)
-        return DeleteReport(summary.entries, archived, films)
-
-
-@asynccontextmanager
-async def _changing(place: JournalPlace) -> AsyncIterator[tuple[Archiver, History]]:
-    """The folder is ours alone meanwhile."""
-    lock = FolderLock(place.data)
-    try:
-        async with serving(place) as opened:
-            archive = place.opened_archive()
-            yield Archiver(SystemClock(), opened.store, archive), History(opened.store, archive)
-    finally:
-        lock.close()
-
-
-async def _known(history: History, session: str) -> str:
+async def known(history: History, session: str) -> str:
     names = await history.names()
     if session not in names:
         raise NoSession(f"no session '{session}' in this journal{did_you_mean(session, names)}")

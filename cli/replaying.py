@@ -72,7 +72,7 @@ async def play(
         if session not in names:
             raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
         script = await again.read(history.events(session))
-    engine = WorkerClient(_serving(script, checkpoint, given), SystemClock())
+    engine = WorkerClient(serving_spec(script, checkpoint, given), SystemClock())
     movie = None if out is None else _film(out, catalog.card(script.opened.card).frame.fps)
 
     with progress("chunks") as bar:
@@ -120,7 +120,7 @@ def chunks_until(script: again.Script, frame: api.Frame) -> int:
     return sum(len(epoch.chunks) for epoch in script.epochs if epoch.epoch < frame.epoch) + frame.chunk + 1
 
 
-def _serving(script: again.Script, checkpoint: Path | None, given: Mapping[str, str]) -> WorkerSpec:
+def serving_spec(script: again.Script, checkpoint: Path | None, given: Mapping[str, str]) -> WorkerSpec:
     opened = script.opened
     options = catalog.options(opened.card, given)
     sampler = catalog.card(opened.card, options).recipe.default.sampler

@@ -174,7 +174,8 @@ class Edge:
         try:
             async with self._gate:
                 await viewer.connection.take_offer(offer.sdp)
-            joined = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, newcomer.rights)
+            rights = replace(newcomer.rights, consent=offer.consent)
+            joined = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, rights)
             if isinstance(joined, Refused):
                 viewer.leave("refused")
                 return joined

@@ -48,7 +48,7 @@ from ..sessions.messages import (
     Welcome,
     WorldState,
 )
-from ..sessions.views import FirstFrame, RoomView
+from ..sessions.views import FirstFrame, RecordingView, RoomView
 
 __all__ = [
     "Accepted",
@@ -79,6 +79,7 @@ __all__ = [
     "PromptChanged",
     "Receipt",
     "Receipts",
+    "RecordingView",
     "RefusalBody",
     "RefusalFigures",
     "RefuseWheel",
@@ -154,16 +155,18 @@ class WireError(ValueError):
 # ---- HTTP bodies ----------------------------------------------------------------------------------------------------
 
 
-class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Body of POST /v1/rooms/{room}/offer. `token` of an earlier answer takes the same seat again.
 
-    `name`: what the others in the room read; missing = the server thinks of one.
+    `name`: what the others in the room read; missing = the server thinks of one. `consent`: what they do here may be
+    used to train models; journaled, and asked for by exports.
     """
 
     sdp: str
     token: str | None = None
     role: Role | None = None
     name: PersonName | None = None
+    consent: bool = False
 
 
 class RoomAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -75,12 +75,14 @@ class EdgeLink:
         self.pc.on("connectionstatechange", self._state_changed)
         self._gather_on(loopback)
 
-    async def open(self, token: str | None, role: Role | None, name: str | None = None) -> Welcome:
+    async def open(
+        self, token: str | None, role: Role | None, name: str | None = None, consent: bool = False
+    ) -> Welcome:
         """Connect and wait for the welcome; raises `RoomRefused` or `NoServer`."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await self.pc.setLocalDescription(await self.pc.createOffer())
-                answer = await self._ask(OfferBody(self.pc.localDescription.sdp, token, role, name))
+                answer = await self._ask(OfferBody(self.pc.localDescription.sdp, token, role, name, consent))
                 self.token, self.participant = answer.token, answer.participant
                 await self.pc.setRemoteDescription(RTCSessionDescription(answer.sdp, "answer"))
                 return await self._welcomed()

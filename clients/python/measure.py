@@ -88,6 +88,7 @@ async def run_join(
     loopback: bool = False,
     access: str | None = None,
     cacert: Path | None = None,
+    consent: bool = False,
 ) -> JoinReport:
     """Join, stay `seconds` from the first frame on, report. Raises `JoinFailed`.
 
@@ -96,7 +97,16 @@ async def run_join(
     role = None if drive else Role.SPECTATOR
     film = None if out_mp4 is None else _film(out_mp4)
     try:
-        coming = join(url, role=role, loopback=loopback, patience=PATIENCE_S, seed=seed, access=access, cacert=cacert)
+        coming = join(
+            url,
+            role=role,
+            loopback=loopback,
+            patience=PATIENCE_S,
+            seed=seed,
+            access=access,
+            cacert=cacert,
+            consent=consent,
+        )
         async with coming as room:
             return await _stay(room, seconds, film, out_mp4, drive, random.Random(seed))
     except ValueError as error:

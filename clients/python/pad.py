@@ -7,7 +7,7 @@ Pure: knows no channel; `now_ms` is handed in.
 from collections import deque
 from dataclasses import dataclass, field
 
-from ...rtc.wire import Input, KeyEdge
+from ...rtc.wire import Input, KeyEdge, Welcome
 
 EDGES_MAX = 16
 
@@ -47,3 +47,15 @@ class Pad:
         self.seq += 1
         self._edges.append(KeyEdge(self.seq, key, down))
         return self.seq
+
+
+def key_of(welcome: Welcome | None, key: str) -> str:
+    """The key that presses a control of that world, by the control's name or by one of its keys. Raises ValueError."""
+    controls = welcome.controls if welcome is not None else ()
+    for control in controls:
+        if key == control.name and control.keys:
+            return control.keys[0]
+        if key in control.keys:
+            return key
+    known = ", ".join(f"{control.name} ({' or '.join(control.keys)})" for control in controls)
+    raise ValueError(f"{key!r} presses nothing in this world; its controls are {known or 'none'}")

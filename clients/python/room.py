@@ -25,8 +25,9 @@ from .answers import Answers
 from .first_frame import upload
 from .latency import LatencyLog
 from .link import EdgeLink
-from .pad import Pad
+from .pad import Pad, key_of
 from .pictures import Pictures, RoomFrame
+from .recording import record
 from .signalling import NoServer, RoomPlace, RoomRefused
 
 PING_INTERVAL = 1.0
@@ -64,9 +65,10 @@ class RoomClient:
         decode: bool,
         patience: float,
         seed: int,
+        consent: bool = False,
     ) -> None:
         self._place = place
-        self._name = name
+        self._name, self._consent = name, consent
         self._role = role
         self._loopback = loopback
         self._patience = patience
@@ -95,13 +97,13 @@ class RoomClient:
         Raises ValueError, with the keys there are, for one that presses nothing in this world.
         """
         at, before = time.monotonic(), self._pad.seq
-        seq = self._changed(self._pad.press(self._key(key)))
+        seq = self._changed(self._pad.press(key_of(self.welcome, key)))
         if seq > before:
             self.latency.pressed(seq, at)
         return seq
 
     def release(self, key: str) -> int:
-        return self._changed(self._pad.release(self._key(key)))
+        return self._changed(self._pad.release(key_of(self.welcome, key)))
 
     def tap(self, key: str) -> int:
         """Down and up at once; counts in exactly one chunk."""
@@ -133,6 +135,10 @@ class RoomClient:
         Raises `RoomRefused`, `NoServer`, OSError, or ValueError on a file of another name.
         """
         return await upload(self._place, self.token, file)
+
+    async def record(self, running: bool = True) -> wire.RecordingView:
+        """Have the server film the room, or end the film; the driver's alone. Raises `RoomRefused` or `NoServer`."""
+        return await record(self._place, self.token, running)
 
     async def like(self, chunk: int, value: int) -> int:
         return await self._steer(lambda id: wire.Feedback(id, chunk, value))
@@ -199,7 +205,7 @@ class RoomClient:
         self._place = await self._place.named()
         link = EdgeLink(self._place, self._loopback, self._received, self.pictures.whole_frame)
         try:
-            self.welcome = await link.open(self.token, self._role, self._name)
+            self.welcome = await link.open(self.token, self._role, self._name, self._consent)
         except BaseException:
             await link.close()
             raise
@@ -252,17 +258,6 @@ class RoomClient:
 
     # ---- messages ---------------------------------------------------------------------------------------------------
 
-    def _key(self, key: str) -> str:
-        """The key that presses a control, by the control's name or by one of its keys."""
-        controls = self.welcome.controls if self.welcome is not None else ()
-        for control in controls:
-            if key == control.name and control.keys:
-                return control.keys[0]
-            if key in control.keys:
-                return key
-        known = ", ".join(f"{control.name} ({' or '.join(control.keys)})" for control in controls)
-        raise ValueError(f"{key!r} presses nothing in this world; its controls are {known or 'none'}")
-
     def _changed(self, seq: int) -> int:
         self._repeats = REPEATS
         self._send_input()
@@ -311,14 +306,16 @@ async def join(
     first_frame: Path | None = None,
     access: str | None = None,
     cacert: Path | None = None,
+    consent: bool = False,
 ) -> AsyncIterator[RoomClient]:
     """Join a room by its page's address and stay for the length of the block; by the server's alone, in a fresh room.
 
     `access`: the token that opens it, where it is not in the address. `cacert`: who signed the server's certificate.
     `name`: what the others read. `patience`: seconds to keep trying while the server is away or full. `first_frame`:
-    begin the world from this file, see `RoomClient.first_frame`. Raises `RoomRefused`, `NoServer`, ValueError.
+    begin the world from this file, see `RoomClient.first_frame`. `consent`: what is done here may be used to train
+    models. Raises `RoomRefused`, `NoServer`, ValueError.
     """
-    room = RoomClient(RoomPlace.of(url, access, cacert), role, name, loopback, decode, patience, seed)
+    room = RoomClient(RoomPlace.of(url, access, cacert), role, name, loopback, decode, patience, seed, consent)
     await room._open()
     try:
         if first_frame is not None:

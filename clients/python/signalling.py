@@ -88,14 +88,14 @@ class RoomPlace:
             raise NoServer(f"what answers at {self.base} makes no rooms ({type(error).__name__})") from None
         return replace(self, room=made.room, access=self.access or made.token or None)
 
-    async def post(self, what: str, body: bytes, headers: dict[str, str]) -> bytes:
+    async def post(self, what: str, body: bytes, headers: dict[str, str], method: str = "POST") -> bytes:
         """The body of a success; raises `RoomRefused` or `NoServer`. `what` '' asks for a room."""
         path = f"/v1/rooms/{self.room}/{what}" if what else "/v1/rooms"
         if self.access is not None:
             headers = {"Authorization": f"Bearer {self.access}"} | headers
         try:
             async with httpx.AsyncClient(timeout=ANSWER_TIMEOUT, trust_env=False, verify=self._trust()) as http:
-                reply = await http.post(f"{self.base}{path}", content=body, headers=headers)
+                reply = await http.request(method, f"{self.base}{path}", content=body, headers=headers)
         except httpx.HTTPError as error:
             raise _unreached(self.base, error) from None
         if reply.status_code in (200, 201):

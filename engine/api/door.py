@@ -40,11 +40,21 @@ class Close(Message, frozen=True):
 
 
 class EncodePrompt(Message, frozen=True):
-    """Run the prompt_encode step; answered by `PromptEncoded` or `Fault`."""
+    """Run the prompt_encode step; answered by `PromptEncoded` or `Fault`. `tell`: the answer carries the embedding."""
 
     session: str
     version: int
     text: str
+    tell: bool = False
+
+
+class HoldPrompt(Message, frozen=True):
+    """In place of a text: hold an embedding that a `PromptEncoded` carried, under any key. Answered the same."""
+
+    session: str
+    version: int
+    key: str
+    embedding: bytes
 
 
 class Begin(Message, frozen=True):
@@ -105,7 +115,7 @@ class SetBitrate(Message, frozen=True):
     kbps: int
 
 
-Command = Close | EncodePrompt | Begin | Supersede | Pause | Resume | RequestKey | SetBitrate
+Command = Close | EncodePrompt | HoldPrompt | Begin | Supersede | Pause | Resume | RequestKey | SetBitrate
 
 
 # ---- events: out of the engine -------------------------------------------------------------------------------------
@@ -169,12 +179,14 @@ class Refused(Message, frozen=True):
 
 
 class PromptEncoded(Message, frozen=True):
-    """`meaning`: which words of the prompt count, where the card can tell."""
+    """`meaning`: which words of the prompt count, where the card can tell. `embedding`: what `HoldPrompt` takes, where
+    it was asked for and can be written down."""
 
     session: str
     version: int
     key: str
     meaning: PromptMeaning | None = None
+    embedding: bytes = b""
 
 
 class ChunkDue(Message, frozen=True):
@@ -307,7 +319,12 @@ class SuspendableEngine(EngineClient, Protocol):
         ...
 
     def written_down(
-        self, opening: Open, history: tuple[HistoryStep, ...], texts: tuple[str, ...], progress: Progress
+        self,
+        opening: Open,
+        history: tuple[HistoryStep, ...],
+        texts: tuple[str, ...],
+        progress: Progress,
+        embeddings: tuple[tuple[str, bytes], ...] = (),
     ) -> bytes:
-        """A world by all that happened to it since its opening, for `restore`."""
+        """A world by all that happened to it since its opening, for `restore`. `embeddings`: prompts without text."""
         ...

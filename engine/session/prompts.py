@@ -8,7 +8,10 @@ import asyncio
 from collections import deque
 
 from ...models.contract.conditions import BadPrompt, PromptMeaning
+from ...models.contract.version import UnknownContract
+from ...models.shared import serial
 from .. import api
+from ..caches import snapshot
 from ..caches.slab_pool import PoolFull
 from ..cancel import Superseded
 from ..device.device import size_of
@@ -35,13 +38,28 @@ class Prompts:
         if meaning is not None and not meaning.understood:
             self._refuse("not_understood", _nothing(meaning), command.version)
         elif self._retain(key):
-            self._emit(api.PromptEncoded(self._session, command.version, key, meaning))
+            self._tell(command, key, meaning)
         elif len(self._waiting) >= WAITING_MAX:
             self._refuse("busy", f"{WAITING_MAX} prompts are waiting already", command.version)
         else:
             task = asyncio.get_running_loop().create_task(self._compute(command, key))
             self._waiting.add(task)
             task.add_done_callback(self._waiting.discard)
+
+    def hold(self, command: api.HoldPrompt) -> None:
+        """Hold an embedding that was made before."""
+        try:
+            self.learn_embedding(command.key, command.embedding)
+        except PoolFull as problem:
+            self._fault("features_full", str(problem), command.version)
+        except (serial.SerialError, UnknownContract) as problem:
+            self._refuse("bad_prompt", str(problem), command.version)
+        else:
+            self._emit(api.PromptEncoded(self._session, command.version, command.key))
+
+    def learn_embedding(self, key: str, embedding: bytes) -> None:
+        """As `learn`, for a prompt of which only that is left."""
+        self.put(key, serial.loads(embedding, snapshot.Feature).value)
 
     async def learn(self, text: str) -> None:
         """Hold a prompt without telling anybody; raises what encoding raises."""
@@ -65,6 +83,14 @@ class Prompts:
             self._services.features.release(key)
         self._keys.clear()
 
+    def _tell(self, command: api.EncodePrompt, key: str, meaning: PromptMeaning | None) -> None:
+        """The text is encoded, and this session holds its feature."""
+        embedding = b""
+        if command.tell:
+            kept = snapshot.features_of(((key, self._services.features.get(key)),))
+            embedding = serial.dumps(kept[0]) if kept else b""
+        self._emit(api.PromptEncoded(self._session, command.version, key, meaning, embedding))
+
     async def _compute(self, command: api.EncodePrompt, key: str) -> None:
         try:
             await self._encoded(key, command.text)
@@ -77,7 +103,7 @@ class Prompts:
         except Exception as problem:
             self._fault("prompt_failed", type(problem).__name__, command.version)
         else:
-            self._emit(api.PromptEncoded(self._session, command.version, key, self._meaning(command.text)))
+            self._tell(command, key, self._meaning(command.text))
 
     async def _encoded(self, key: str, text: str) -> None:
         """Hold the feature of a text. While another session encodes the same one, wait for that."""

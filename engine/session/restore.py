@@ -28,6 +28,8 @@ async def restore(
     world = context.world
     for text in resume_state.texts:
         await prompts.learn(text)
+    for key, embedding in resume_state.embeddings:
+        prompts.learn_embedding(key, embedding)
     if data is not None:
         await write_back(context, prompts, snapshot.loads(data))
     for step in resume_state.history:

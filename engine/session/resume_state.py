@@ -5,12 +5,13 @@ from .. import api
 
 class ResumeState(api.Message, frozen=True):
     """`history`: since the last checkpoint, every `Begin` whose chunk was done and every `Supersede` that restarted the
-    world, and where it was forked, in the order they took effect. `texts`: prompts, oldest first. The last frame was
-    shown at `at`.
+    world, and where it was forked, in the order they took effect. `texts`: prompts, oldest first; `embeddings`: those
+    of which only that is left, by key. The last frame was shown at `at`.
     """
 
     opening: api.Open
     history: tuple[api.HistoryStep, ...] = ()
     texts: tuple[str, ...] = ()
+    embeddings: tuple[tuple[str, bytes], ...] = ()
     progress: api.Progress = api.Progress()
     at: float = 0.0

@@ -123,6 +123,8 @@ class EngineSession:
                 self._begin(command)
             case api.EncodePrompt():
                 self._prompts.encode(command)
+            case api.HoldPrompt():
+                self._prompts.hold(command)
             case api.Supersede():
                 self._supersede(command)
             case api.Pause():

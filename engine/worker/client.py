@@ -137,9 +137,10 @@ class WorkerClient:
         history: tuple[api.HistoryStep, ...],
         texts: tuple[str, ...],
         progress: api.Progress,
+        embeddings: tuple[tuple[str, bytes], ...] = (),
     ) -> bytes:
         """See `api.SuspendableEngine`."""
-        state = ResumeState(opening, history, texts, progress)
+        state = ResumeState(opening, history, texts, embeddings, progress)
         return suspended.dumps(suspended.SuspendedSession(state, b""))
 
     async def resume(

@@ -82,9 +82,10 @@ class WorkerPool:
         history: tuple[api.HistoryStep, ...],
         texts: tuple[str, ...],
         progress: api.Progress,
+        embeddings: tuple[tuple[str, bytes], ...] = (),
     ) -> bytes:
         """See `api.SuspendableEngine`."""
-        return self._workers[0].written_down(opening, history, texts, progress)
+        return self._workers[0].written_down(opening, history, texts, progress, embeddings)
 
     async def _open_at(
         self, worker: WorkerClient, command: api.Open, events: Callable[[api.Event], None]

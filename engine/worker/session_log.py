@@ -35,8 +35,9 @@ class SessionLog:
         self._timeline: deque[api.HistoryStep] = deque(maxlen=HISTORY_MAX)
         """The same, whatever was checkpointed: for going back."""
         self._restarts: list[api.Supersede] = []
-        self._asked: OrderedDict[int, str] = OrderedDict()
+        self._asked: OrderedDict[int, api.EncodePrompt | api.HoldPrompt] = OrderedDict()
         self._texts: OrderedDict[str, None] = OrderedDict()
+        self._embeddings: OrderedDict[str, bytes] = OrderedDict()
         self._progress, self._at = api.Progress(), now
 
     @classmethod
@@ -45,6 +46,7 @@ class SessionLog:
         log = cls(state.opening, events, now)
         log.opened = True
         log._history, log._texts = [*state.history], OrderedDict.fromkeys(state.texts)
+        log._embeddings = OrderedDict(state.embeddings)
         log._timeline.extend(state.history)
         log._progress = state.progress
         return log
@@ -55,8 +57,8 @@ class SessionLog:
             case api.Begin():
                 self._begun[command.chunk, command.conditions.epoch] = command
                 self._now(epoch=max(self._progress.epoch, command.conditions.epoch))
-            case api.EncodePrompt():
-                self._asked[command.version] = command.text
+            case api.EncodePrompt() | api.HoldPrompt():
+                self._asked[command.version] = command
             case api.Supersede():
                 self._now(epoch=max(self._progress.epoch, command.epoch))
                 if command.restart:
@@ -103,6 +105,7 @@ class SessionLog:
             opening=self.opening,
             history=(*self._history, *self._restarts),
             texts=tuple(self._texts),
+            embeddings=tuple(self._embeddings.items()),
             progress=self._progress,
             at=self._at,
         )
@@ -137,6 +140,7 @@ class SessionLog:
             opening=msgspec.structs.replace(self.opening, session=into),
             history=(*steps, api.Branched(into, chunk, branch)),
             texts=tuple(self._texts),
+            embeddings=tuple(self._embeddings.items()),
             progress=api.Progress(epoch=epoch, chunk=chunk, kbps=shown.kbps, frame=shown.frame, pts=shown.pts),
             at=self._at,
         )
@@ -149,7 +153,7 @@ class SessionLog:
 
     def unanswered(self) -> tuple[api.Command, ...]:
         """Prompts that were being encoded, to be asked for once more."""
-        return tuple(api.EncodePrompt(self.opening.session, version, text) for version, text in self._asked.items())
+        return tuple(self._asked.values())
 
     def _done(self, event: api.ChunkDone) -> None:
         begun = self._begun.pop((event.chunk, event.epoch), None)
@@ -170,13 +174,20 @@ class SessionLog:
         """What was asked for counts from when it was sent: the worker may end before it hears of it."""
         self._progress = msgspec.structs.replace(self._progress, **changed)
 
-    def _learn(self, text: str | None) -> None:
-        if text is None:
-            return
-        self._texts[text] = None
-        self._texts.move_to_end(text)
-        if len(self._texts) > TEXTS_MAX:
-            self._texts.popitem(last=False)
+    def _learn(self, asked: api.EncodePrompt | api.HoldPrompt | None) -> None:
+        match asked:
+            case api.EncodePrompt():
+                self._texts[asked.text] = None
+                self._texts.move_to_end(asked.text)
+                if len(self._texts) > TEXTS_MAX:
+                    self._texts.popitem(last=False)
+            case api.HoldPrompt():
+                self._embeddings[asked.key] = asked.embedding
+                self._embeddings.move_to_end(asked.key)
+                if len(self._embeddings) > TEXTS_MAX:
+                    self._embeddings.popitem(last=False)
+            case None:
+                pass
 
 
 def _without_opening(step: Step) -> Step:

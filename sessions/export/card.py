@@ -37,6 +37,7 @@ def data_card(record: ExportManifest, licence: str) -> str:
         f"| choices among futures | {sum(each.pairs for each in sessions)} |",
         f"| left out | {len(record.skipped)} ({_reasons(record)}) |",
         f"| beginning not kept any more | {sum(not each.complete for each in sessions)} |",
+        f"| sessions with the consent of everybody who acted | {sum(each.consented for each in sessions)} |",
         f"| prompts redacted | {sum(each.redacted for each in sessions)} |",
         f"| licence | {licence} |",
         f"| digest | `{record.digest}` |",

@@ -14,6 +14,16 @@ from ..journal.history import Cut, History
 from ..recording.recordings import Recordings
 from ..recording.summary import FrameNote, RecordingInfo, notes_of
 
+ACTS = (
+    events.InputReceived,
+    events.PromptAsked,
+    events.EpochStarted,
+    events.WorldTurned,
+    events.FeedbackGiven,
+    events.PreferenceChosen,
+)
+"""What people do to a world; an export holds it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
@@ -53,12 +63,19 @@ class Episode:
     digest: str = ""
     complete: bool = True
     redacted: bool = False
+    acted: set[str] = field(default_factory=set)
+    consents: dict[str, bool] = field(default_factory=dict)
     seeds: dict[int, int] = field(default_factory=dict)
     prompts: dict[int, str] = field(default_factory=dict)
     rewards: dict[int, float] = field(default_factory=dict)
     chunks: list[ChunkRow] = field(default_factory=list)
     pairs: list[tuple[float, events.PreferenceChosen]] = field(default_factory=list)
     films: tuple[RecordedFilm, ...] = ()
+
+    @property
+    def consented(self) -> bool:
+        """Whether everybody whose acts are in it said, when they joined last, that they may be used."""
+        return all(self.consents.get(participant, False) for participant in self.acted)
 
     def prompt_of(self, version: int) -> str:
         return self.prompts.get(version, "")
@@ -107,7 +124,12 @@ async def episode_of(history: History, session: str, since: float | None = None)
 
 
 def _take(episode: Episode, entry: Entry, begun: dict[tuple[int, int, int], events.ChunkBegun]) -> None:
-    match event := entry.event:
+    event = entry.event
+    if isinstance(event, ACTS) and event.participant:
+        episode.acted.add(event.participant)
+    match event:
+        case events.Joined():
+            episode.consents[event.participant] = event.consent
         case events.EpochStarted():
             episode.seeds[event.epoch] = event.seed
         case events.PromptAsked():

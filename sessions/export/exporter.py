@@ -38,12 +38,14 @@ class ExportReport(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ExportSpec:
-    """`controls`: names of the card's controls, for formats that name them. `licence`: said in the data card."""
+    """`controls`: names of the card's controls, for formats that name them. `licence`: said in the data card.
+    `consented`: only sessions in which everybody who acted said that they may be used."""
 
     format: ExportFormat
     folder: Path
     controls: Sequence[str] = ()
     licence: str = "not stated"
+    consented: bool = False
 
 
 WRITERS = {
@@ -68,8 +70,12 @@ async def export(
     record = manifest.opened(folder, kind)
     tasks = lerobot.tasks_of(lerobot.written_episodes(folder, record)) if kind is ExportFormat.LEROBOT else {}
     new = 0
+    if spec.consented:
+        _all_consented(record, folder)
     async for episode in found:
-        if not record.has(episode.session, episode.digest, folder):
+        if spec.consented and not episode.consented:
+            record.skipped[episode.session] = "without consent"
+        elif not record.has(episode.session, episode.digest, folder):
             _one_card(record, episode, kind)
             files, rows = WRITERS[kind](episode, folder, Slot(record.places, record.rows, tasks))
             if rows:
@@ -85,6 +91,12 @@ async def export(
     record.write(folder)
     (folder / "README.md").write_text(data_card(record, spec.licence))
     return ExportReport(kind, str(folder), len(record.sessions), new, len(record.skipped), record.rows, record.digest)
+
+
+def _all_consented(record: ExportManifest, folder: Path) -> None:
+    """What was written before stays, so it must not be what is to be left out."""
+    if others := [each.session for each in record.sessions.values() if not each.consented]:
+        raise ManifestMismatch(f"{folder} holds {len(others)} sessions without consent: export to a fresh folder")
 
 
 def _one_card(record: ExportManifest, episode: Episode, kind: ExportFormat) -> None:
@@ -117,4 +129,5 @@ def _entry(episode: Episode, place: int, files: dict[str, str], rows: int) -> Ex
         complete=episode.complete,
         redacted=episode.redacted,
         files=files,
+        consented=episode.consented,
     )

@@ -18,7 +18,8 @@ class ManifestMismatch(ValueError):
 
 
 class ExportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`digest`: of its journal. `files`: sha256 by name. `place`: its number in the data set. `rows`: of its table."""
+    """`digest`: of its journal. `files`: sha256 by name. `place`: its number in the data set. `rows`: of its table.
+    `consented`: everybody who acted in it said that they may be used."""
 
     session: str
     digest: str
@@ -31,6 +32,7 @@ class ExportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     complete: bool
     redacted: bool
     files: Mapping[str, str]
+    consented: bool = False
 
 
 class ExportManifest(msgspec.Struct, forbid_unknown_fields=True):

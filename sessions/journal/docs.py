@@ -43,8 +43,24 @@ entry a line:
 | spool | what neither store nor archive take for now; the disk's size |
 | archive | compressed parts of 1 MiB of entries each and an index a session; `--keep-days` (7), `--keep-entries` (all) |
 
-What retention gives up is counted in the session's index (`cut`) and said by every reader. `worldroom journal redact`
-replaces what people wrote by salted hashes, `worldroom journal delete` removes a session whole.
+What retention gives up is counted in the session's index (`cut`) and said by every reader.
+
+## What is kept of people
+
+What people write stands in the journal, in the record of a room that waits suspended (an hour at most), and nowhere
+else: not in logs, films or what lies beside films. `consent` of `session.joined` says whether what they do may be used
+to train models; `worldroom export --consented` takes only sessions in which everybody who acted said so, and every data
+card counts them.
+
+`worldroom journal redact SESSION` replaces each text by a salted hash, and its key too, because a key is a hash without
+salt. The salt is thrown away. The embeddings stay (`prompt.ready`), so the pictures can still be made again bit for
+bit; who has the model can learn something of the words from an embedding, and `--forget` keeps none. Pictures that
+somebody uploaded as first frames stay. A suspended world of the session is removed, and an embedded Redis writes its
+file anew.
+
+`worldroom journal delete SESSION` removes journal, archive, suspended world and films, and says how much of each. What
+was exported, downloaded or backed up before is out of reach, and so is the append-only file of a Redis that was given
+with `--redis`.
 """  # noqa: E501
 
 

@@ -67,12 +67,14 @@ class WorldTurned(Event, frozen=True, tag="session.turned"):
     participant: str
 
 
-class Joined(Event, frozen=True, tag="session.joined"):
-    """`resumed` = the same participant came back with its token."""
+class Joined(Event, frozen=True, tag="session.joined", omit_defaults=True):
+    """`resumed` = the same participant came back with its token. `consent`: what they do may be used to train models;
+    the last time they joined counts."""
 
     participant: str
     role: Role
     resumed: bool
+    consent: bool = False
 
 
 class Left(Event, frozen=True, tag="session.left"):
@@ -133,11 +135,13 @@ class PromptAsked(Event, frozen=True, tag="prompt.asked"):
     frames: int
 
 
-class PromptReady(Event, frozen=True, tag="prompt.ready"):
-    """The version's embedding is there; it steers from the next chunk on."""
+class PromptReady(Event, frozen=True, tag="prompt.ready", omit_defaults=True):
+    """The version's embedding is there; it steers from the next chunk on. `embedding`: itself, where the text was
+    redacted, so that the pictures can still be made again."""
 
     number: int
     key: str
+    embedding: bytes = b""
 
 
 # ---- segment.* -----------------------------------------------------------------------------------------------------

@@ -8,13 +8,15 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
 from ...engine import api
 from . import events
 
+REDACTED = "redacted:"
+"""What a text begins with that was taken out of a journal (`redact.py`)."""
 ENCODED_KEPT = 16
 """Embeddings that are taken as still kept by the engine, which keeps 32 per session."""
 LAST_FRAMES_S = 1.0
@@ -40,11 +42,12 @@ class EpochScript:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a session did. `texts`: every prompt by its embedding key."""
+    """What a session did. `texts`: every prompt by its embedding key; `embeddings`: those whose text was redacted."""
 
     opened: events.SessionOpened
     texts: Mapping[str, str]
     epochs: tuple[EpochScript, ...]
+    embeddings: Mapping[str, bytes] = field(default_factory=dict)
 
     def history(self, index: int, session: str) -> tuple[api.HistoryStep, ...]:
         """All that made the world that epoch number `index` of `epochs` ends with, from the opening on."""
@@ -96,6 +99,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     turned: dict[int, events.WorldTurned] = {}
     asked: dict[int, str] = {}
     texts: dict[str, str] = {}
+    embeddings: dict[str, bytes] = {}
     begun: dict[tuple[int, int], api.Conditions] = {}
     done: dict[int, list[CommittedChunk]] = {}
     async for event in journal:
@@ -113,7 +117,10 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
             case events.PromptAsked():
                 asked[event.number] = event.text
             case events.PromptReady():
-                texts[event.key] = asked[event.number]
+                if event.embedding:
+                    embeddings[event.key] = event.embedding
+                else:
+                    texts[event.key] = asked[event.number]
             case events.ChunkBegun():
                 begun[event.conditions.epoch, event.chunk] = event.conditions
             case events.ChunkCommitted():
@@ -127,7 +134,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
         EpochScript(epoch, seed, tuple(done.get(epoch, ())), first_frames.get(epoch), turned.get(epoch))
         for epoch, seed in sorted(seeds.items())
     )
-    return Script(opened, texts, epochs)
+    return Script(opened, texts, epochs, embeddings)
 
 
 async def replay(
@@ -157,8 +164,8 @@ async def replay(
     if isinstance(answer, api.Refused):
         raise ReplayError(f"the engine refused a session: {answer.detail}")
     try:
-        if _made_by(answer) != _made_by(opened):
-            raise ReplayError(f"recorded with {_made_by(opened)}; this server has {_made_by(answer)}")
+        if made_by(answer) != made_by(opened):
+            raise ReplayError(f"recorded with {made_by(opened)}; this server has {made_by(answer)}")
         if (line := other_machine(opened, answer.machine)) is not None:
             say(line)
         player = _Player(door, opening, script, inbox, show, engine)
@@ -174,7 +181,7 @@ def other_machine(opened: events.SessionOpened, here: str) -> str | None:
     return f"recorded with {opened.machine}, this machine has {here or 'another one'}: last bits of chunks may differ"
 
 
-def _made_by(opened: api.Opened | events.SessionOpened) -> str:
+def made_by(opened: api.Opened | events.SessionOpened) -> str:
     return f"weights '{opened.weights}', {opened.steps} steps, {opened.precision} {opened.mode or 'as usual'}"
 
 
@@ -225,7 +232,8 @@ class _Player:
         opening = msgspec.structs.replace(self._opening, session=f"{self._opening.session}-{turned.epoch}")
         history = self._script.before(turned, opening.session)
         progress = api.Progress(epoch=turned.epoch, chunk=turned.chunk)
-        world = self._engine.written_down(opening, history, tuple(self._script.texts.values()), progress)
+        texts, embeddings = tuple(self._script.texts.values()), tuple(self._script.embeddings.items())
+        world = self._engine.written_down(opening, history, texts, progress, embeddings)
         self._session, self._asked_for = opening.session, None
         self._encoded.clear()
         answer = await self._engine.restore(world, self._inbox.put_nowait)
@@ -250,12 +258,15 @@ class _Player:
 
     async def _encode(self, key: str) -> None:
         """Have the embedding of a prompt ready; the engine keeps the most recent ones."""
-        text = self._script.texts.get(key)
-        if text is None:
-            raise ReplayError(f"the journal has no text for the prompt with key {key}")
+        text, embedding = self._script.texts.get(key), self._script.embeddings.get(key)
         self._version += 1
+        if embedding is not None:
+            self._door.post(api.HoldPrompt(self._session, self._version, key, embedding))
+        elif text is None or text.startswith(REDACTED):
+            raise ReplayError(f"neither text nor embedding of the prompt with key {key} is kept")
+        else:
+            self._door.post(api.EncodePrompt(session=self._session, version=self._version, text=text))
         self._encoded.append(key)
-        self._door.post(api.EncodePrompt(session=self._session, version=self._version, text=text))
         while True:
             event = await self._event()
             if isinstance(event, api.PromptEncoded) and event.version == self._version:

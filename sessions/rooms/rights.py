@@ -1,4 +1,5 @@
-"""What a participant may do in a room, as a token says it or as an open server gives it to everybody. Pure."""
+"""What a participant may do in a room, as a token says it or as an open server gives it to everybody, and what they let
+others do with it. Pure."""
 
 from dataclasses import dataclass
 
@@ -8,12 +9,13 @@ from ..messages import Grant
 @dataclass(frozen=True, slots=True)
 class Rights:
     """`identity`: whose seat it is, however often they come; None = each newcomer is somebody else. `metadata`: the
-    application's own words, handed on to everybody in the room."""
+    application's own words, handed on to everybody in the room. `consent`: what they do may be used to train models."""
 
     grant: Grant = Grant.DRIVER
     identity: str | None = None
     name: str | None = None
     metadata: str = ""
+    consent: bool = False
 
 
 OPEN = Rights()

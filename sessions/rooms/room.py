@@ -118,7 +118,7 @@ class Room:
         elif self.wheel.holder == seat.participant:
             self.wheel.back()
         role = self.wheel.role(seat.participant)
-        self.session.record(events.Joined(participant=seat.participant, role=role, resumed=resumed))
+        self.session.record(events.Joined(seat.participant, role, resumed, rights.consent))
         log.info("room %s: a %s %s, %d in", self.spec.name, role, "is back" if resumed else "joins", self.connected)
         self._greet(seat, resumed)
         return Participant(

@@ -11,6 +11,7 @@ from worldroom.sessions.export.episodes import Episode, episodes
 from worldroom.sessions.export.exporter import ExportFormat, ExportReport, ExportSpec, export
 from worldroom.sessions.export.manifest import ManifestMismatch
 from worldroom.sessions.journal import events
+from worldroom.sessions.messages import Role
 from worldroom.tests.journaled_sessions import Shelf, happened
 from worldroom.tests.unit.test_film import encoded
 
@@ -22,9 +23,9 @@ def shelf(tmp_path: Path) -> Shelf:
     return Shelf(tmp_path / "data")
 
 
-async def exported(shelf: Shelf, kind: ExportFormat, out: Path, *names: str) -> ExportReport:
+async def exported(shelf: Shelf, kind: ExportFormat, out: Path, *names: str, consented: bool = False) -> ExportReport:
     found = episodes(shelf.history, shelf.recordings, list(names))
-    return await export(found, ExportSpec(kind, out, ("go", "left"), "CC0"))
+    return await export(found, ExportSpec(kind, out, ("go", "left"), "CC0", consented))
 
 
 def chosen(kept: int, verdict: events.Verdict = events.Verdict.CHOSEN) -> events.PreferenceChosen:
@@ -167,3 +168,19 @@ async def test_a_session_that_lost_its_beginning_is_left_out_of_what_needs_it(sh
     assert index is not None
     shelf.archive.cut(index, index.last)
     assert (await exported(shelf, ExportFormat.PARQUET, tmp_path / "out", "one")).sessions == 0
+
+
+async def test_without_consent_of_all_who_acted_a_session_is_left_out(shelf: Shelf, tmp_path: Path) -> None:
+    for name, consent in (("yes", True), ("no", False)):
+        joined = events.Joined("ann", Role.DRIVER, False, True), events.Joined("ann", Role.DRIVER, True, consent)
+        watched = events.Joined("bob", Role.SPECTATOR, False)
+        await shelf.write(name, [happened(3)[0], *joined, watched, *happened(3, liked=(1,))[1:]])
+    out = tmp_path / "out"
+    report = await exported(shelf, ExportFormat.PARQUET, out, "yes", "no", consented=True)
+    assert (report.sessions, report.skipped) == (1, 1), "the last answer counts, and only of who acted"
+    assert "| left out | 1 (1 without consent) |" in (out / "README.md").read_text()
+    everything = tmp_path / "everything"
+    assert (await exported(shelf, ExportFormat.PARQUET, everything, "yes", "no")).sessions == 2
+    assert "| sessions with the consent of everybody who acted | 1 |" in (everything / "README.md").read_text()
+    with pytest.raises(ManifestMismatch, match="1 sessions without consent"):
+        await exported(shelf, ExportFormat.PARQUET, everything, "yes", consented=True)

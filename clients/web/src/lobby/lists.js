@@ -1,6 +1,8 @@
 /** What the lobby says about worlds and rooms. Pure. */
 
 export const NAME_KEY = 'worldroom:name';
+/** 'yes' where this person lets what they do be used to train models. */
+export const CONSENT_KEY = 'worldroom:consent';
 
 /**
  * @typedef {{

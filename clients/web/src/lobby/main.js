@@ -3,7 +3,7 @@
 import { element, make, say } from '../page/dom.js';
 import { visits } from '../page/visits.js';
 import { memory } from '../sdk/index.js';
-import { NAME_KEY, ago, controlWords, pictureOf, places, watchable } from './lists.js';
+import { CONSENT_KEY, NAME_KEY, ago, controlWords, pictureOf, places, watchable } from './lists.js';
 import { padMovesFocus } from './padfocus.js';
 
 /** @typedef {import('./lists.js').Card} Card */
@@ -107,6 +107,9 @@ function list(section, listed, rows) {
 const name = element('name', HTMLInputElement);
 name.value = browser.get(NAME_KEY) ?? '';
 name.addEventListener('change', () => browser.set(NAME_KEY, name.value.trim()));
+const consent = element('consent', HTMLInputElement);
+consent.checked = browser.get(CONSENT_KEY) === 'yes';
+consent.addEventListener('change', () => browser.set(CONSENT_KEY, consent.checked ? 'yes' : 'no'));
 list('recent', 'recent-list', visits(browser).map(({ room, title, at }) => row(`r/${room}`, room, `${title} · ${ago(Date.now() - at)}`, `Go back to ${room}: ${title}`)));
 padMovesFocus();
 void look();

@@ -8,7 +8,7 @@ import { isListening } from '../hands/focus.js';
 import { listenToKeyboard, listenToShortcuts, SOURCE as KEYBOARD } from '../hands/keyboard.js';
 import { listenToLook } from '../hands/look.js';
 import { SELECT, START, listenToPads } from '../hands/pad.js';
-import { NAME_KEY } from '../lobby/lists.js';
+import { CONSENT_KEY, NAME_KEY } from '../lobby/lists.js';
 import { Room, Seat, memory, whereIs } from '../sdk/index.js';
 import { Acts } from './acts.js';
 import { element, say } from './dom.js';
@@ -44,6 +44,7 @@ const video = element('picture', HTMLVideoElement);
 const frame = element('frame', HTMLElement);
 const room = new Room({
   base, name, seat: new Seat(name, tab, access), person: query.get('name') ?? browser.get(NAME_KEY), role: query.has('watch') ? 'spectator' : null,
+  consent: browser.get(CONSENT_KEY) === 'yes',
 });
 const { world, latency, hold } = room;
 

@@ -39,13 +39,14 @@ export class Connection {
   /**
    * @param {{
    *   base: string, name: string, person?: string | null, role?: Role | null, seat: import('./seat.js').Seat,
-   *   on: ConnectionEvents,
+   *   consent?: boolean, on: ConnectionEvents,
    * }} options
    */
-  constructor({ base, name, person = null, role = null, seat, on }) {
+  constructor({ base, name, person = null, role = null, seat, consent = false, on }) {
     this.base = base;
     this.name = name;
     this.person = person;
+    this.consent = consent;
     /** What this page came as; a seat that is lost is taken again as what it was. */
     this.role = role;
     this.seat = seat;
@@ -118,8 +119,8 @@ export class Connection {
   }
 
   #wish() {
-    const { base, name: room, person, seat } = this;
-    return { base, room, person, token: seat.token, access: seat.access ?? seat.token, role: this.role ?? seat.role };
+    const { base, name: room, person, seat, consent } = this;
+    return { base, room, person, consent, token: seat.token, access: seat.access ?? seat.token, role: this.role ?? seat.role };
   }
 
   /**

@@ -23,15 +23,17 @@ export function whereIs(address) {
  * @param {string | URL} address
  * @param {{
  *   person?: string | null, role?: import('./messages.js').Role | null, storage?: () => Storage, token?: string | null,
- * }} [options] `token`: opens the room, where it is not in the address. `storage`: where the seat is remembered across reloads
+ *   consent?: boolean,
+ * }} [options] `token`: opens the room, where it is not in the address. `storage`: where the seat is remembered across
+ *   reloads. `consent`: what is done in the room may be used to train models
  */
-export function connect(address, { person = null, role = null, storage, token = null } = {}) {
+export function connect(address, { person = null, role = null, storage, token = null, consent = false } = {}) {
   const { base, name, access } = whereIs(address);
   const none = () => {
     throw new Error('nothing is remembered');
   };
   const seat = new Seat(name, memory(storage ?? none), token ?? access);
-  const room = new Room({ base, name, seat, person, role });
+  const room = new Room({ base, name, seat, person, role, consent });
   room.start();
   return room;
 }

@@ -12,8 +12,8 @@ import { read } from './messages.js';
  * `base`: the address that the server's paths begin from, with a slash at its end.
  * @typedef {{
  *   base: string, room: string, token: string | null, person: string | null, role: import('./messages.js').Role | null,
- *   access: string | null,
- * }} Wish `access`: the token that opens the room, where the server asks for one
+ *   access: string | null, consent: boolean,
+ * }} Wish `access`: the token that opens the room, where the server asks for one. `consent`: what is done may train models
  */
 /** @typedef {'control' | 'input' | 'receipts'} ChannelName */
 
@@ -185,8 +185,8 @@ async function iceServers(wish) {
  * @returns {Promise<{ sdp: string, token: string, participant: string }>}
  */
 async function offer(wish, sdp) {
-  const { base, room, token, role, person } = wish;
-  const body = { sdp, ...(token && { token }), ...(role && { role }), ...(person && { name: person }) };
+  const { base, room, token, role, person, consent } = wish;
+  const body = { sdp, ...(token && { token }), ...(role && { role }), ...(person && { name: person }), ...(consent && { consent }) };
   const response = await fetch(`${base}v1/rooms/${encodeURIComponent(room)}/offer`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...credentials(wish) },

@@ -53,10 +53,10 @@ export class Room extends Emitter {
   /**
    * @param {{
    *   base: string, name: string, seat: import('./seat.js').Seat, person?: string | null,
-   *   role?: import('./messages.js').Role | null,
+   *   role?: import('./messages.js').Role | null, consent?: boolean,
    * }} options
    */
-  constructor({ base, name, seat, person = null, role = null }) {
+  constructor({ base, name, seat, person = null, role = null, consent = false }) {
     super();
     this.name = name;
     this.seat = seat;
@@ -73,7 +73,7 @@ export class Room extends Emitter {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
     this.connection = new Connection({
-      base, name, person, role, seat,
+      base, name, person, role, seat, consent,
       on: {
         link: (link) => this.#linked(link),
         message: (message) => this.#hear(message),

@@ -90,6 +90,10 @@ def test_prompts_that_were_encoded_are_learnt_and_others_are_asked_again() -> No
     session.heard(api.PromptEncoded("a", 1, "k"), 0.0)
     assert session.resume_state().texts == ("a calm sea",)
     assert session.unanswered() == (api.EncodePrompt("a", 2, "a storm"),)
+    session.sent(api.HoldPrompt("a", 3, "k3", b"an embedding"))
+    assert session.unanswered()[1:] == (api.HoldPrompt("a", 3, "k3", b"an embedding"),)
+    session.heard(api.PromptEncoded("a", 3, "k3"), 0.0)
+    assert session.resume_state().embeddings == (("k3", b"an embedding"),)
 
 
 def test_without_checkpoints_a_long_past_is_given_up() -> None:

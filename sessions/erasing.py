@@ -1,0 +1,72 @@
+"""Removes a session whole: journal, archive, films, the world that waits suspended; and says what that was.
+
+A copy that was exported, downloaded or backed up is out of reach. Knows no command line and no viewer.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import msgspec
+
+from .journal.archive import Archive
+from .journal.history import History, SessionSummary
+from .journal.store import HotStore
+from .recording.recordings import Recordings
+from .rooms.suspend_store import SuspendStore
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """`entries` of the journal, of which `archive_bytes` lay in the archive; `films`, `film_bytes`: recordings with
+    what lay beside them; `worlds`, `world_bytes`: suspended ones."""
+
+    session: str
+    entries: int
+    archive_bytes: int
+    films: int
+    film_bytes: int
+    worlds: int
+    world_bytes: int
+
+
+class NotEnded(RuntimeError):
+    """The session may still be added to; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eraser:
+    """`suspended` None: worlds are not kept across restarts here."""
+
+    store: HotStore
+    archive: Archive
+    recordings: Recordings
+    suspended: SuspendStore | None
+
+    async def summary(self, session: str) -> SessionSummary:
+        """Raises `NoSession`, `StoreError`, `ArchiveError`."""
+        return await History(self.store, self.archive).summary(session)
+
+    async def delete(self, session: str, running: bool = False) -> Removed:
+        """`running`: a server goes on beside this, so only a session that has ended and is archived can be deleted.
+
+        Raises `NotEnded`, `NoSession`, `StoreError`, `ArchiveError`, `SuspendStoreError`, `OSError`. What failed half
+        way is finished by the same call again: the index goes last.
+        """
+        summary = await self.summary(session)
+        if running and not summary.whole:
+            raise NotEnded(f"session {session} has not ended, or is not archived yet")
+        worlds, world_bytes = await self.forget_world(summary)
+        films = await asyncio.to_thread(self.recordings.of, session)
+        film_bytes = await asyncio.to_thread(self.recordings.delete, session)
+        await self.store.drop(session)
+        archived = await asyncio.to_thread(self.archive.delete, session)
+        return Removed(session, summary.entries, archived, len(films), film_bytes, worlds, world_bytes)
+
+    async def forget_world(self, summary: SessionSummary) -> tuple[int, int]:
+        """The suspended world of a session, if there is one: how many, and their bytes."""
+        if self.suspended is None:
+            return 0, 0
+        found = await self.suspended.find(summary.room)
+        if found is None or found.record.session.name != summary.session:
+            return 0, 0
+        await self.suspended.forget(summary.room)
+        return 1, len(found.world)
