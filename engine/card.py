@@ -102,17 +102,17 @@ class CardRuntime:
         """Seconds from asking for a chunk's conditions to its first packet; `encode` counts until that was seen."""
         return self.leads[steps].value(self.chunk_price(steps) + encode) + self.allowance.value
 
-    def remaining(self, costs: Costs, steps: int, done: int, current: StepKey) -> float:
-        """Seconds for `current`, conservatively, and for what follows it in its chunk, on average (`done` are over)."""
-        following = self.profiles.get(steps, ())[done + 1 :]
-        return costs.price(current, 1) + sum(costs.mean(key, 1) for key in following)
-
-    def then(self, steps: int, done: int, current: StepKey) -> StepKey | None:
-        """The step that should follow `current` on its thread, in the same chunk (`done` are over)."""
+    def forecast(self, costs: Costs | None, steps: int, done: int, current: StepKey) -> tuple[float, StepKey | None]:
+        """Of a chunk of which `done` steps are over: seconds for `current`, conservatively, and for what follows it, on
+        average; and the step that should follow it on its thread. Without `costs` the seconds are 0.
+        """
         where = self.loaded.card.program.where
         there = where(current.loop, current.kind)
         following = self.profiles.get(steps, ())[done + 1 :]
-        return next((key for key in following if where(key.loop, key.kind) is there), None)
+        then = next((key for key in following if where(key.loop, key.kind) is there), None)
+        if costs is None:
+            return 0.0, then
+        return costs.price(current, 1) + sum(costs.mean(key, 1) for key in following), then
 
     def info(self) -> CardInfo:
         card, frame = self.loaded.card, self.loaded.card.frame

@@ -45,9 +45,10 @@ class Dispatcher:
         self._numbers, self._clock = itertools.count(), clock
         self.costs = costs
         self.history = StepHistory()
-        watching = (Profiler(costs, self.history, device.name), *observers)
-        self._device = DeviceQueue(device, costs, clock, rules, reserved, watching)
-        self._aux = DeviceQueue(device, costs, clock, rules, lambda: math.inf, watching)
+        watching = (Profiler(costs, self.history), *observers)
+        self._device = DeviceQueue(device, device.name, costs, clock, rules, reserved, watching)
+        aux = f"{device.name} {Placement.AUX}"
+        self._aux = DeviceQueue(device, aux, costs, clock, rules, lambda: math.inf, watching)
         self._queues = (self._device, self._aux)
 
     @property

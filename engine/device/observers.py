@@ -6,6 +6,7 @@
 What one knows of a row beyond the batch belongs into the loop's state (`models/contract/intercept.py`), not here.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,7 +14,6 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from ...models.contract.placement import Placement
 from ...models.shared import serial
 from ..api import BatchRan
 from ..scheduling.costs import Costs, StepKey
@@ -31,7 +31,9 @@ class BatchRecord:
     results: list[Any]
     started: float
     seconds: float
-    where: Placement = Placement.DEVICE
+    price: float
+    """What it was expected to take; infinity where that was not known."""
+    device: str
 
 
 class Observer(Protocol):
@@ -41,13 +43,13 @@ class Observer(Protocol):
 class Profiler:
     """Prices learn from every batch, and people may look at what ran."""
 
-    def __init__(self, costs: Costs, history: StepHistory, device: str) -> None:
-        self._costs, self._history, self._device = costs, history, device
+    def __init__(self, costs: Costs, history: StepHistory) -> None:
+        self._costs, self._history = costs, history
 
     def see(self, batch: BatchRecord) -> None:
-        key, rows = batch.key, len(batch.tickets)
+        key = batch.key
         step = BatchRan(
-            device=self._device if batch.where is Placement.DEVICE else f"{self._device} {batch.where}",
+            device=batch.device,
             card=key.card,
             loop=key.loop,
             kind=key.kind,
@@ -55,10 +57,10 @@ class Profiler:
             queued=min(ticket.queued for ticket in batch.tickets),
             started=batch.started,
             seconds=batch.seconds,
-            price=self._costs.price_or(key, rows, 0.0),
+            price=batch.price if batch.price < math.inf else 0.0,
         )
         self._history.add(step)
-        self._costs.observe(key, rows, batch.seconds)
+        self._costs.observe(key, len(batch.tickets), batch.seconds)
 
 
 class NotFinite(ArithmeticError):

@@ -66,25 +66,27 @@ class _InFlight:
 
     batch: tuple[_Waiting, ...]
     tickets: tuple[Ticket, ...]
-    work: Batch
     price: float
     since: float
     revoke: Revoke = lambda: False
 
 
 class DeviceQueue:
-    """`reserved` tells when the next interactive chunk will need this thread (infinity: not known)."""
+    """`name`: of this thread, for people. `reserved` tells when the next interactive chunk will need it (infinity: not
+    known).
+    """
 
     def __init__(
         self,
         device: Device,
+        name: str,
         costs: Costs,
         clock: Clock,
         rules: Rules,
         reserved: Callable[[], float],
         observers: Sequence[Observer],
     ) -> None:
-        self._device, self._costs, self._clock, self._rules = device, costs, clock, rules
+        self._device, self._name, self._costs, self._clock, self._rules = device, name, costs, clock, rules
         self._reserved, self._observers = reserved, observers
         self._queue: dict[int, _Waiting] = {}
         self._running: _InFlight | None = None
@@ -179,7 +181,7 @@ class DeviceQueue:
         rows, views = tuple(waiting.job.row for waiting in batch), tuple(waiting.job.view for waiting in batch)
         work = Batch(first.job.loaded, first.ticket.key.loop, first.ticket.key.kind, rows, views)
         price = self._costs.price_or(first.ticket.key, len(batch), math.inf)
-        flight = _InFlight(batch, chosen, work, price, self._clock.now())
+        flight = _InFlight(batch, chosen, price, self._clock.now())
         if running is None:
             self._running = flight
         else:
@@ -217,7 +219,8 @@ class DeviceQueue:
     def _answer(self, flight: _InFlight, done: Measured, worked: float) -> None:
         """`worked`: what the queue had when this batch began."""
         tickets, results = flight.tickets, done.results
-        seen = BatchRecord(tickets[0].key, tickets, results, done.started, done.seconds, flight.work.where)
+        key = tickets[0].key
+        seen = BatchRecord(key, tickets, results, done.started, done.seconds, flight.price, self._name)
         for observer in self._observers:
             observer.see(seen)
         for waiting, result in zip(flight.batch, results, strict=True):

@@ -106,10 +106,13 @@ class Playout:
         earliest = self.next - self.chunk_seconds - encode
         return earliest if ahead else max(earliest, shown - lead)
 
-    def begun(self, delay: float) -> None:
-        """Conditions came `delay` after they were due; a delay that is not absorbed moves the clock."""
+    def begun(self, delay: float) -> float:
+        """Conditions came `delay` after they were due; a delay that is not absorbed moves the clock. When the first
+        frame of their chunk should be shown.
+        """
         if delay > self.late_after:
             self.next += delay
+        return self.coming
 
     def place(self, ready: float, frames: int = 0) -> tuple[float, ...]:
         """Show times of a chunk whose first frame can be shown at `ready`; moves the clock on by as many frames.

@@ -110,7 +110,8 @@ class ChunkDriver:
     async def _run(self, chunk: EngineChunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         world, served, dispatcher = self._world, self._world.served, self._dispatcher
         key, done = served.step_key(plan), len(chunk.steps)
-        dated = chunk.made_by < math.inf  # only then its steps need a price: a warm-up has none yet
+        costs = dispatcher.costs if chunk.made_by < math.inf else None  # a warm-up has no prices yet and needs none
+        remaining, then = served.forecast(costs, world.steps, done, key)
         ran = await dispatcher.run(
             served.loaded,
             key,
@@ -121,8 +122,8 @@ class ChunkDriver:
             self._latency_class,
             chunk.latest_start,
             chunk.made_by,
-            served.remaining(dispatcher.costs, world.steps, done, key) if dated else 0.0,
-            served.then(world.steps, done, key),
+            remaining,
+            then,
         )
         chunk.stepped(key, ran)
         return ran.result

@@ -71,8 +71,7 @@ class Pacer:
         """A chunk begins: its conditions came `delay` after they were due. Its deadline, when it must be made so that
         its first frame is encoded by then, and when its first step has to start for that.
         """
-        self._playout.begun(delay)
-        deadline = self._playout.coming
+        deadline = self._playout.begun(delay)
         made_by = deadline - self._encoding.conservative
         return deadline, made_by, made_by - self._served.chunk_price(self._steps)
 

@@ -29,7 +29,7 @@ class Bench:
         for rows in (1, 2):
             self.costs.observe(KEY, rows, rows * STEP)
         rules = Rules(max_rows=1, ageing=2.0, seed=0)
-        self.lane = DeviceQueue(self.device, self.costs, LoopClock(loop), rules, lambda: math.inf, ())
+        self.lane = DeviceQueue(self.device, "fake", self.costs, LoopClock(loop), rules, lambda: math.inf, ())
         self.order: list[str] = []
         self.scopes: dict[str, CancelScope] = {}
         self._serving = loop.create_task(self.lane.serve())
