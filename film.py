@@ -40,7 +40,7 @@ class Film:
         self._file: _Appended | None = _Appended(self._part)
         self._container: Any = None
         self._video: Any = None
-        self._data: Any = None
+        self._note_stream: Any = None
         self._first_tick = 0
         self._chapters: list[Chapter] = []
         self.frames = 0
@@ -63,8 +63,8 @@ class Film:
             at = self.ticks + (step if at <= self.ticks or at > self.ticks + 3600 * CLOCK else GAP_MOST)
             self._first_tick = (tick - at) & 0xFFFFFFFF
         self.ticks = at
-        if self._data is not None:
-            self._mux(note, self._data, at, step, True)
+        if self._note_stream is not None:
+            self._mux(note, self._note_stream, at, step, True)
         self._mux(annex_b, self._video, at, step, key)
         self.frames += 1
         return True
@@ -78,11 +78,16 @@ class Film:
 
     def close(self) -> None:
         """The whole film under its name; without a frame there is none, and an older film of that name stays."""
-        self.end()
         if self.frames == 0:
-            self._part.unlink(missing_ok=True)
+            self.discard()
             return
+        self.end()
         finish(self._part, self._path, self._chapters)
+
+    def discard(self) -> None:
+        """Stop writing and leave nothing; an older film of that name stays."""
+        self.end()
+        self._part.unlink(missing_ok=True)
 
     def end(self) -> None:
         """Stop writing and leave the fragments."""
@@ -113,8 +118,8 @@ class Film:
             self._video = self._container.add_stream_from_template(probe.streams.video[0])
         self._video.time_base = Fraction(1, CLOCK)
         if self._notes:
-            self._data = self._container.add_data_stream("bin_data")
-            self._data.time_base = Fraction(1, CLOCK)
+            self._note_stream = self._container.add_data_stream("bin_data")
+            self._note_stream.time_base = Fraction(1, CLOCK)
 
 
 class _Appended:

@@ -1,24 +1,27 @@
-"""Writes the frames of a rollout to an MP4, one after the other as they are made."""
+"""Writes the frames of a rollout to a film, one after the other as they are made."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import av
-from av.container import OutputContainer
-from av.video.stream import VideoStream
+import numpy as np
+import numpy.typing as npt
+from av.video.codeccontext import VideoCodecContext
 
 from ..clock import Clock
 from ..engine.device.device import Device
 from ..engine.output.pixels import mark, shown
 from ..engine.rollout import Rollout
+from ..film import CLOCK, Film
 from ..models.contract.card import FrameSpec
 from ..models.contract.loaded import LoadedCard
 
 
 @dataclass(frozen=True, slots=True)
-class Film:
+class MadeFilm:
     """What was written: `frames` in `seconds` of work; `stopped`: before all were made. No frame, no file."""
 
     frames: int
@@ -39,40 +42,69 @@ class Plan:
 
 async def write_movie(
     loaded: LoadedCard, plan: Plan, out: Path, device: Device, clock: Clock, written: Callable[[], None]
-) -> Film:
+) -> MadeFilm:
     """A film at the card's own rate and size; `written` is called after each frame.
 
-    It lies beside `out` under another name until it is whole. Cancelled, it is a whole film of what was made until
-    then; a fault leaves nothing behind. Raises what a step raises, and OSError.
+    Cancelled, it is a whole film of what was made until then; a fault leaves nothing behind. Raises what a step raises,
+    and OSError.
     """
-    part, frame, began = out.with_name(out.name + ".part"), loaded.card.frame, clock.now()
+    frame, began = loaded.card.frame, clock.now()
     count, stopped = 0, False
     try:
-        with av.open(str(part), "w", format="mp4") as container:
-            stream = _stream(container, frame)
+        film, encoder = Film(out, frame.fps), _FilmEncoder(frame)
+        try:
+            rollout = Rollout(loaded, device, clock, plan.seed, plan.steps)
             try:
-                async for frames in Rollout(loaded, device, clock, plan.seed, plan.steps).frames(
-                    plan.prompt, plan.held
-                ):
+                async for frames in rollout.frames(plan.prompt, plan.held):
                     for picture in frames[: plan.frames - count]:
-                        container.mux(stream.encode(shown(picture, frame)))
+                        _write(film, encoder.encode(picture))
                         count += 1
                         written()
             except asyncio.CancelledError:
                 stopped = True
-            if count:
-                container.mux(stream.encode(None))
-        if count:
-            part.replace(out)
+            _write(film, encoder.rest())
+        except BaseException:
+            film.discard()
+            raise
+        film.close()
     finally:
-        part.unlink(missing_ok=True)
         await device.close()
-    return Film(count, clock.now() - began, stopped)
+    return MadeFilm(count, clock.now() - began, stopped)
 
 
-def _stream(container: OutputContainer, frame: FrameSpec) -> VideoStream:
-    stream = container.add_stream("libx264", rate=frame.fps)
-    assert isinstance(stream, VideoStream)
-    stream.width, stream.height, stream.pix_fmt = frame.shown_width, frame.shown_height, "yuv420p"
-    mark(stream.codec_context)
-    return stream
+Encoded = tuple[int, bytes, bool]
+"""When it is shown, in ticks of the film; the bytes; whether it is a key frame."""
+
+
+def _write(film: Film, encoded: Iterator[Encoded]) -> None:
+    for tick, data, key in encoded:
+        film.frame(tick, data, key)
+
+
+class _FilmEncoder:
+    """x264 at its own usual quality, which takes its time: for films that nobody waits for. Frames stay in order."""
+
+    def __init__(self, frame: FrameSpec) -> None:
+        context = av.CodecContext.create("libx264", "w")
+        assert isinstance(context, VideoCodecContext)
+        context.width, context.height, context.pix_fmt = frame.shown_width, frame.shown_height, "yuv420p"
+        context.time_base, context.framerate = Fraction(1, frame.fps), Fraction(frame.fps, 1)
+        context.options = {"bf": "0"}
+        mark(context)
+        self._context, self._frame, self._count = context, frame, 0
+
+    def encode(self, picture: npt.NDArray[np.uint8]) -> Iterator[Encoded]:
+        """What is ready now; often frames from before this one."""
+        planes = shown(picture, self._frame)
+        planes.pts, planes.time_base = self._count, self._context.time_base
+        self._count += 1
+        yield from self._packets(planes)
+
+    def rest(self) -> Iterator[Encoded]:
+        if self._count:
+            yield from self._packets(None)
+
+    def _packets(self, planes: av.VideoFrame | None) -> Iterator[Encoded]:
+        for packet in self._context.encode(planes):
+            assert packet.pts is not None, "every frame went in with a time"
+            yield packet.pts * CLOCK // self._frame.fps, bytes(packet), packet.is_keyframe

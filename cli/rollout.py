@@ -82,7 +82,7 @@ def rollout(
         try:
             film = asyncio.run(write_movie(loaded, plan, path, ThreadDevice(clock), clock, lambda: bar.advance(task)))
         except OSError as error:
-            raise fail(f"cannot write {path}: {error.strerror}") from None
+            raise fail(f"cannot write {path}: {error.strerror or error}") from None
         except BadPrompt as error:
             raise fail(str(error)) from None
     made = film.frames / max(1e-9, film.seconds)

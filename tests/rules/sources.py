@@ -9,7 +9,7 @@ from worldroom.tests.paths import ROOT
 PACKAGES = ("cli", "clients", "engine", "kernels", "models", "rtc", "sessions", "simulation", "training")
 SOURCES = [
     path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "node_modules" not in path.parts
-] + [ROOT / "clock.py"]
+] + [ROOT / "clock.py", ROOT / "film.py"]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 FAMILIES = tuple(path.parent for path in SOURCES if path.name == "family.py" and path.parent != ROOT / "models")
 

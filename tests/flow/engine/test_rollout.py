@@ -11,7 +11,7 @@ import av
 import pytest
 from typer.testing import CliRunner
 from worldroom.cli.main import app
-from worldroom.cli.movie import Film, Plan, write_movie
+from worldroom.cli.movie import MadeFilm, Plan, write_movie
 from worldroom.cli.rollout import chunks_of
 from worldroom.clients.bench.server import command as server_command
 from worldroom.clock import LoopClock, SystemClock
@@ -132,7 +132,7 @@ def test_frames_become_whole_chunks_and_a_film_of_that_length() -> None:
 
 
 def test_who_stops_a_rollout_keeps_a_whole_film_of_what_was_made(tmp_path: Path) -> None:
-    async def scene(stop_at: int, out: Path) -> Film:
+    async def scene(stop_at: int, out: Path) -> MadeFilm:
         device, clock = FakeDevice(lambda batch: 0.010), LoopClock(asyncio.get_running_loop())
         made = 0
 
