@@ -115,7 +115,7 @@ class CardRuntime:
         return costs.price(current, 1) + sum(costs.mean(key, 1) for key in following), then
 
     def info(self) -> CardInfo:
-        card, frame = self.loaded.card, self.loaded.card.frame
+        card, frame, able = self.loaded.card, self.loaded.card.frame, self.loaded.card.capabilities
         return CardInfo(
             name=card.name,
             version=card.version,
@@ -133,6 +133,9 @@ class CardRuntime:
             about=card.about,
             pointer=card.pointer,
             prompt_chars=card.prompt_chars,
+            takes=able.takes,
+            gives=able.gives,
+            previews=able.previews,
         )
 
     def portable(self, bytes_max: int) -> bool:

@@ -268,4 +268,5 @@ def _receipt(frame: Frame, hold_us: int, rtp: int, sent: float) -> Receipt:
         decode_us=timings.decode_us,
         encode_us=timings.encode_us,
         pace_us=max(0, round((sent - frame.begun) * 1e6) - told_us),
+        preview=frame.preview,
     )

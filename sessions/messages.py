@@ -292,13 +292,14 @@ class Pong(ChannelMessage, frozen=True):
     sent_ms: float
 
 
-class Receipt(ChannelMessage, frozen=True):
+class Receipt(ChannelMessage, frozen=True, omit_defaults=True):
     """Channel `receipts`, one per frame: what this frame is and what it contains.
 
     `rtp` is the frame's RTP timestamp at this viewer (joins it to the decoded picture). `input_seq` is the last input
     it contains, `applied` the controls that were applied. Durations in microseconds: `hold` input received to chunk
     begun, `wait` begun to first step, then `step`, `decode`, `encode`, and `pace` all the rest until it was sent:
     between the steps, for its playout time, on the way to the edge. Together they are input received to packet sent.
+    `preview`: a first look at what its chunk will be, before that is done.
     """
 
     frame: int
@@ -314,6 +315,7 @@ class Receipt(ChannelMessage, frozen=True):
     decode_us: int
     encode_us: int
     pace_us: int
+    preview: bool = False
 
 
 class Receipts(ChannelMessage, frozen=True):

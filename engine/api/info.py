@@ -14,6 +14,8 @@ class CardInfo(Message, frozen=True):
     """A card as the edge may know it. width and height are what viewers see (already scaled).
     `first_frames`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers.
     `about`: one sentence for people. `pointer`: it takes motion. `prompt_chars`: code points that a prompt may have.
+    `takes` and `gives`: what goes into a session and comes out of it (text, controls, first_frames; packets).
+    `previews`: it shows parts of a chunk before that is done.
     """
 
     name: str
@@ -32,6 +34,9 @@ class CardInfo(Message, frozen=True):
     about: str = ""
     pointer: bool = False
     prompt_chars: int = 500
+    takes: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
+    previews: bool = False
 
 
 class Capacity(Message, frozen=True):

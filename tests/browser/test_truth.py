@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from worldroom.clients.bench.server import serving
 from worldroom.tests.real_server import PATIENCE_S, served
 
 from .conftest import Visitor
@@ -157,3 +158,12 @@ def test_it_plays_in_a_frame_of_another_page(visitor: MakeVisitor, room: str) ->
     frame = alice.page.frame_locator("iframe")
     frame.locator("body[data-shows=frames]").wait_for(timeout=30_000)
     assert frame.locator("#state-text").inner_text() == "Live"
+
+
+def test_a_first_look_at_a_clip_is_called_one(visitor: MakeVisitor) -> None:
+    with serving("toy-clip") as address:
+        alice = visitor().open(f"{address}/r/clip").until_playing()
+        alice.until("!document.getElementById('early').hidden")
+        assert alice.text("#early") == "A first look: these pictures are still being made"
+        alice.until("document.getElementById('early').hidden")
+        assert alice.complaints == []

@@ -42,6 +42,7 @@ const tab = memory(() => sessionStorage);
 const browser = memory(() => localStorage);
 const video = element('picture', HTMLVideoElement);
 const frame = element('frame', HTMLElement);
+const early = element('early', HTMLElement);
 const room = new Room({
   base, name, seat: new Seat(name, tab, access), person: query.get('name') ?? browser.get(NAME_KEY), role: query.has('watch') ? 'spectator' : null,
   consent: browser.get(CONSENT_KEY) === 'yes',
@@ -181,6 +182,7 @@ room.on('frame', ({ receipt }) => {
   if (receipt !== world.onScreen) return;
   caps.applied(receipt.applied);
   promptBox.seen(receipt);
+  early.hidden = receipt.preview !== true;
   if (receipt.input_seq > 0) hint.done();
 });
 room.on('world', () => {

@@ -52,7 +52,7 @@
  * @typedef {{
  *   type: 'receipt', frame: number, chunk: number, epoch: number, rtp: number, prompt_version: number,
  *   input_seq: number, applied: number[], hold_us: number, wait_us: number, step_us: number, decode_us: number,
- *   encode_us: number, pace_us: number,
+ *   encode_us: number, pace_us: number, preview?: boolean,
  * }} Receipt
  */
 /** @typedef {{ type: 'receipts', items: Receipt[] }} Receipts what a spectator gets: several receipts at once */
