@@ -4,7 +4,6 @@ The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm
 """
 
 import asyncio
-import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -102,11 +101,11 @@ async def _serve(
     spec: ServeSpec, choice: RuntimeChoice | None, options: bytes, listener: socket.socket, console: Console
 ) -> None:
     """The data folder is this process's alone."""
-    asleep = _empty(spec.journal.data / "asleep")
+    worlds = _folder(spec.journal.data / "worlds")
     prices = cache_dir() / "prices"
     checkpoint = checkpoint_of(spec.card, spec.checkpoint)
     serving = WorkerSpec(
-        (spec.card,), choice, spec.engine, asleep, checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
+        (spec.card,), choice, spec.engine, worlds, checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
     )
     clock = SystemClock()
     engine = WorkerPool(tuple(WorkerClient(serving, clock) for _ in range(spec.workers)))
@@ -198,11 +197,10 @@ def _choice(spec: ServeSpec, options: bytes) -> RuntimeChoice | None:
     return choice
 
 
-def _empty(folder: Path) -> Path:
-    """A folder without what an earlier server left in it: worlds that outlive it are elsewhere."""
+def _folder(folder: Path) -> Path:
+    """It is there from now on."""
     try:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserFault(f"cannot use the data folder {folder}: {error.strerror}") from None
     return folder

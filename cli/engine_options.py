@@ -42,10 +42,12 @@ class EngineOptions:
     checkpoint_chunks: Annotated[
         int, typer.Option(min=1, help="Chunks after which a checkpoint is due in any case.")
     ] = DEFAULT.checkpoint_chunks
-    checkpoint_max: Annotated[
-        int,
-        typer.Option(min=0, metavar="MB", help="Megabytes beyond which a world is neither checkpointed nor suspended."),
-    ] = DEFAULT.snapshot_bytes_max // MB
+    worlds_memory: Annotated[
+        int, typer.Option(min=0, metavar="MB", help="Megabytes of host memory for worlds that are written down.")
+    ] = DEFAULT.worlds_memory // MB
+    worlds_disk: Annotated[
+        int, typer.Option(min=0, metavar="MB", help="Megabytes of disk for them: what memory does not hold, restarts.")
+    ] = DEFAULT.worlds_disk // MB
     prompts_memory: Annotated[
         int, typer.Option(min=1, metavar="MB", help="Megabytes of prompt embeddings that are kept.")
     ] = DEFAULT.feature_bytes_max // MB
@@ -65,5 +67,6 @@ class EngineOptions:
             suspend_after=self.suspend_after,
             checkpoint_seconds=self.checkpoint_every,
             checkpoint_chunks=self.checkpoint_chunks,
-            snapshot_bytes_max=self.checkpoint_max * MB,
+            worlds_memory=self.worlds_memory * MB,
+            worlds_disk=self.worlds_disk * MB,
         )

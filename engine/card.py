@@ -138,10 +138,10 @@ class CardRuntime:
             previews=able.previews,
         )
 
-    def portable(self, bytes_max: int) -> bool:
-        """Whether its worlds can be written down, and are not too large for it."""
-        cache = self.loaded.card.cache or _NO_CACHE
-        return self.loaded.carry is not None and cache.bytes_per_session <= bytes_max
+    @property
+    def portable(self) -> bool:
+        """Whether its worlds can be written down."""
+        return self.loaded.carry is not None
 
     def _first_frames(self) -> FirstFramesSize | None:
         frame = self.loaded.card.frame

@@ -30,8 +30,9 @@ class EngineSpec:
     `max_rows`: rows of one batch. `ageing`: seconds after which
     background work competes with everyone. `kbps`: video rate to start with; `kbps_max` is the ceiling of `SetBitrate`.
     `feature_bytes_max`: of prompt embeddings. `suspend_after`: seconds after which a paused session gives its slot
-    back. `checkpoint_*`: a world is written down after so many seconds or chunks, unless its session has more than
-    `snapshot_bytes_max`: then it is neither written down nor suspended. `seed` draws between equals.
+    back. `checkpoint_*`: a world is written down after so many seconds or chunks; after a large one, no sooner than
+    `checkpoint_rate` bytes a second allow. `worlds_memory`, `worlds_disk`: bytes of all worlds that are written down,
+    in host memory and, where there is a folder, on disk. `seed` draws between equals.
     `policy` is STEP; REQUEST is there to compare with.
     """
 
@@ -47,7 +48,9 @@ class EngineSpec:
     suspend_after: float = 20.0
     checkpoint_seconds: float = 0.5
     checkpoint_chunks: int = 24
-    snapshot_bytes_max: int = 1 << 30
+    checkpoint_rate: int = 512 << 20
+    worlds_memory: int = 2 << 30
+    worlds_disk: int = 64 << 30
     seed: int = 0
     policy: Policy = Policy.STEP
 

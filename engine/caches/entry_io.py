@@ -1,13 +1,17 @@
-"""Cache entries to and from bytes, as steps on the device: between two batches nothing else touches the slab."""
+"""Cache entries to and from bytes, as steps on the device: between two batches nothing else touches the slab.
+
+What is read may still be on its way (`PendingBytes`): a copy runs beside the compute, and who wants it waits off the
+device's thread.
+"""
 
 from dataclasses import dataclass
 
-from ...models.contract.loaded import LoadedCard
+from ...models.contract.loaded import Copied, LoadedCard
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEntries:
-    """Gives the entries' bytes in this order, then what the card keeps beside them, if anything."""
+    """Gives the entries' bytes in this order, then the parts of what the card keeps beside them, if anything."""
 
     slot: int
     entries: tuple[int, ...]
@@ -15,29 +19,29 @@ class ReadEntries:
 
 @dataclass(frozen=True, slots=True)
 class WriteEntries:
-    """Fills entries 0, 1, .. of the slot, then what is beside them; the inverse of `ReadEntries`."""
+    """Fills entries `first`, `first` + 1, .. of the slot, then what is beside them, if that is given."""
 
     slot: int
     data: tuple[bytes, ...]
+    first: int = 0
+    extra: tuple[bytes, ...] = ()
 
 
 class NoSlab(RuntimeError):
     """The card's runtime cannot give its cache away."""
 
 
-def transfer(loaded: LoadedCard, row: ReadEntries | WriteEntries) -> tuple[bytes, ...]:
+def transfer(loaded: LoadedCard, row: ReadEntries | WriteEntries) -> tuple[Copied, ...]:
     slab, extra = loaded.slab, loaded.extra
     if slab is None:
         raise NoSlab("this card's cache cannot be read or written")
     match row:
         case ReadEntries():
             entries = tuple(slab.read_entry(row.slot, entry) for entry in row.entries)
-            return entries if extra is None else (*entries, extra.read_extra(row.slot))
+            return entries if extra is None else (*entries, *extra.read_extra(row.slot))
         case WriteEntries():
-            entries = row.data
-            if extra is not None:
-                entries, kept = row.data[:-1], row.data[-1]
-                extra.write_extra(row.slot, kept)
-            for entry, data in enumerate(entries):
+            if extra is not None and row.extra:
+                extra.write_extra(row.slot, row.extra)
+            for entry, data in enumerate(row.data, row.first):
                 slab.write_entry(row.slot, entry, data)
             return ()

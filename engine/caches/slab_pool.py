@@ -6,6 +6,7 @@
 A pool has a byte budget and a `check_integrity()` that raises `PoolCorrupt` with the numbers.
 """
 
+import itertools
 from collections.abc import Iterator
 
 from ...models.contract.cache import CacheSpec, CacheView
@@ -22,15 +23,17 @@ class PoolFull(RuntimeError):
 class CacheSlot:
     """One session's ring: which of its entries hold committed chunks, and what is staged. Implements `drive.Writes`.
 
-    `count`: chunks committed since the last reset, whether or not the ring still holds them.
+    `count`: chunks committed since the last reset, whether or not the ring still holds them. `stamps`: one for each
+    committed entry, never given twice by this slot: an equal stamp is an equal content.
     """
 
-    __slots__ = ("_rebuilt", "_spec", "_staged", "committed", "count", "freed", "number")
+    __slots__ = ("_next", "_rebuilt", "_spec", "_staged", "committed", "count", "freed", "number", "stamps")
 
     def __init__(self, spec: CacheSpec, number: int) -> None:
         self._spec, self.number, self.freed = spec, number, False
         self.committed: tuple[int, ...] = ()
-        self.count, self._staged, self._rebuilt = 0, False, 0
+        self.stamps: tuple[int, ...] = ()
+        self.count, self._staged, self._rebuilt, self._next = 0, False, 0, itertools.count(1)
 
     @property
     def staged(self) -> bool:
@@ -55,9 +58,11 @@ class CacheSlot:
         """What was staged and rebuilt, if anything, is committed from now on."""
         staged, *spare = self._free_entries()
         self.count += self._staged
+        old = dict(zip(self.committed, self.stamps, strict=True))
         self.committed = self._spec.kept(
             self.committed, tuple(spare[: self._rebuilt]), (staged,) if self._staged else ()
         )
+        self.stamps = tuple(old[entry] if entry in old else next(self._next) for entry in self.committed)
         self._staged, self._rebuilt = False, 0
         self.check()
 
@@ -65,12 +70,13 @@ class CacheSlot:
         self._staged, self._rebuilt = False, 0
 
     def untouched(self, noted: tuple[int, ...], count: int) -> bool:
-        """Whether the entries that were committed when `count` was read still hold the same chunks."""
-        return self.count - count in (0, 1) and set(noted) <= set(self.committed)
+        """Whether the entries that had the stamps `noted` at `count` still hold the same, a chunk later at most."""
+        return self.count - count in (0, 1) and set(noted) <= set(self.stamps)
 
     def restore(self, count: int) -> None:
         """Entries 0, 1, .. hold what a window keeps of `count` chunks, in the order of `view`; nothing is staged."""
         self.committed, self.count = tuple(range(min(count, self._spec.window))), count
+        self.stamps = tuple(next(self._next) for _ in self.committed)
         self._staged, self._rebuilt = False, 0
 
     def check(self) -> None:
@@ -78,7 +84,7 @@ class CacheSlot:
         entries = self.committed
         if len(set(entries)) != len(entries) or any(not 0 <= e < self._spec.ring for e in entries):
             raise PoolCorrupt(f"slot {self.number} holds entries {entries} of a ring of {self._spec.ring}")
-        if len(entries) != min(self.count, self._spec.window):
+        if len(entries) != min(self.count, self._spec.window) or len(set(self.stamps)) != len(entries):
             raise PoolCorrupt(f"slot {self.number} holds {len(entries)} entries after {self.count} commits")
 
     def _free_entries(self) -> list[int]:

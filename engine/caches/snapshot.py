@@ -1,11 +1,14 @@
 """A world between two chunks as one value that any worker with the same weights continues bit for bit.
 
     snapshot = carry | committed cache entries, oldest first | prompt features | seed, branch, chunk number, epoch
+    carry, entries, features and picture are parts (`parts.py`): named here by their content, kept beside it
 
 Ring places are not in it: a runtime reads its entries by age, so they may lie anywhere after a restore. Knows no
-device.
+device and no store.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -16,17 +19,27 @@ from ...models.contract.cache_key import CacheKey, key_of
 from ...models.contract.first_frames import FirstFrames
 from ...models.contract.loaded import LoadedCard
 from ...models.contract.loop import PromptAsk
+from ...models.contract.version import SOFTWARE
 from ...models.shared import serial
+from .parts import Manifest, Part, manifest_of, part_of, whole
+
+Read = Callable[[Part], bytes]
 
 
 class SnapshotMismatch(ValueError):
-    """A snapshot of another card, other weights or another precision."""
+    """A snapshot of another card, other weights, another precision or another version of this program."""
 
 
 class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A prompt's embedding by its content key."""
 
     key: str
+    value: Part
+
+
+class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a part holds that is one array or tensor."""
+
     value: serial.Portable
 
 
@@ -53,9 +66,10 @@ class PromptProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """See the module docstring. `made_by` must equal `maker(loaded)` of who continues it; `carry` None = not begun.
-    `picture`: the last frame made, for who joins a world that stands still. `opening`: what a world that has not begun
-    starts from. `prompts`: of a card with a prompt loop.
+    """See the module docstring. `made_by` must equal `maker(loaded)` of who continues it, `software` this program;
+    `carry` None = not begun. `extra`: what a runtime keeps beside its entries. `picture`: the last frame made, for who
+    joins a world that stands still. `opening`: what a world that has not begun starts from. `prompts`: of a card with a
+    prompt loop.
     """
 
     made_by: CacheKey
@@ -64,29 +78,95 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     branch: int
     number: int
     epoch: int
-    carry: bytes | None
+    carry: Part | None
     count: int
-    entries: tuple[bytes, ...]
+    entries: tuple[Part, ...]
     features: tuple[Feature, ...]
-    picture: NDArray[np.uint8] | None
+    picture: Part | None
     opening: FirstFrames | None = None
     prompts: PromptProgress | None = None
+    extra: tuple[Part, ...] = ()
+    software: str = SOFTWARE
 
     def dumps(self) -> bytes:
         return serial.dumps(self)
 
-    def carry_for(self, loaded: LoadedCard) -> Any:
-        """The carry, for the card that made it; raises `SnapshotMismatch` or `serial.SerialError`."""
+    def check(self, loaded: LoadedCard) -> None:
+        """Raise `SnapshotMismatch` unless this program and that card go on with it."""
+        if self.software != SOFTWARE:
+            raise SnapshotMismatch(f"a snapshot of version {self.software} of this program, this is {SOFTWARE}")
         here = maker(loaded)
         if differences := self.made_by.differences(here):
             theirs, ours = (", ".join(str(getattr(key, name)) for name in differences) for key in (self.made_by, here))
             raise SnapshotMismatch(f"a snapshot of {', '.join(differences)} {theirs}: this worker runs {ours}")
-        return None if self.carry is None else serial.loads(self.carry, _portable(loaded))
+
+    def carry_for(self, loaded: LoadedCard, read: Read) -> Any:
+        """The carry, for the card that made it; raises `SnapshotMismatch`, `serial.SerialError` or what `read` does."""
+        self.check(loaded)
+        return None if self.carry is None else serial.loads(read(self.carry), _portable(loaded))
 
 
 def loads(data: bytes) -> Snapshot:
-    """Raises `serial.SerialError`."""
+    """Of a manifest's body. Raises `serial.SerialError`."""
     return serial.loads(data, Snapshot)
+
+
+def of_manifest(data: bytes) -> tuple[Snapshot, Manifest]:
+    """Raises `serial.SerialError` or `parts.PartLost`."""
+    manifest = manifest_of(data)
+    return loads(manifest.body), manifest
+
+
+def value_in(data: bytes) -> object:
+    """The array or tensor of a part; raises `serial.SerialError`."""
+    return serial.loads(data, Value).value
+
+
+@dataclass(slots=True)
+class Captured:
+    """A world that was read and is not sealed yet: `head` without its parts. `entries`: by stamp, oldest first, None =
+    its content is known as a part already.
+    """
+
+    head: Snapshot
+    carry: Any
+    entries: Mapping[int, bytes | None]
+    extra: tuple[bytes, ...]
+    features: tuple[tuple[str, object], ...]
+    picture: NDArray[np.uint8] | None
+    sealed: dict[int, Part] = field(default_factory=dict)
+    """By stamp, once it is sealed."""
+
+    def seal(self, loaded: LoadedCard, known: Mapping[int, Part]) -> tuple[Snapshot, dict[Part, bytes | None]]:
+        """The snapshot and all parts it names; None = kept already. Takes its time: reads every new byte."""
+        parts: dict[Part, bytes | None] = {}
+
+        def part(data: bytes) -> Part:
+            made = part_of(data)
+            parts[made] = data
+            return made
+
+        for stamp, data in self.entries.items():
+            if data is None:
+                self.sealed[stamp] = known[stamp]
+                parts.setdefault(known[stamp], None)
+            else:
+                self.sealed[stamp] = part(data)
+        carry = carry_bytes(loaded, self.carry)
+        snapshot = msgspec.structs.replace(
+            self.head,
+            carry=None if carry is None else part(carry),
+            entries=tuple(self.sealed.values()),
+            extra=tuple(part(data) for data in self.extra),
+            features=tuple(Feature(key, part(data)) for key, data in feature_bytes(self.features)),
+            picture=None if self.picture is None else part(serial.dumps(Value(self.picture))),
+        )
+        return snapshot, parts
+
+    def whole(self, loaded: LoadedCard) -> bytes:
+        """A manifest that stands alone; every entry was read."""
+        snapshot, parts = self.seal(loaded, {})
+        return whole(snapshot.dumps(), {part: data for part, data in parts.items() if data is not None})
 
 
 def maker(loaded: LoadedCard) -> CacheKey:
@@ -98,11 +178,13 @@ def carry_bytes(loaded: LoadedCard, carry: Any) -> bytes | None:
     return None if carry is None else serial.dumps(_checked(carry, _portable(loaded)))
 
 
-def features_of(features: tuple[tuple[str, object], ...]) -> tuple[Feature, ...]:
+def feature_bytes(features: tuple[tuple[str, object], ...]) -> list[tuple[str, bytes]]:
     """Those that can be written down; others are encoded again when they are asked for."""
-    return tuple(
-        Feature(key, value) for key, value in features if isinstance(value, np.ndarray) or serial.is_tensor(value)
-    )
+    return [
+        (key, serial.dumps(Value(value)))
+        for key, value in features
+        if isinstance(value, np.ndarray) or serial.is_tensor(value)
+    ]
 
 
 def _portable(loaded: LoadedCard) -> type[msgspec.Struct]:

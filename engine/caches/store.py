@@ -1,88 +1,202 @@
-"""Snapshots in a folder, one file per session: written whole or not at all. Blocking; knows no snapshot's inside.
+"""Worlds in folders: a manifest for each checkpoint, and its parts, each written once. Blocking.
 
-put -> folder (host memory, where it lies on tmpfs) -> retire -> disk          get looks in both
-put with a number -> also a mark, a second name of the same file: so far a world can go back
+    <session>/newest.world    manifest of the last checkpoint
+    <session>/<chunk>.mark    manifest of an earlier one: so far a world can go back
+    <session>/<digest>.part   content that manifests here name; a fork has another name (a hard link) of the same file
+
+    put -> memory (a folder on tmpfs; what does not fit goes to the disk at once)
+        -> persist -> on disk too, for restarts           -> retire -> on disk alone          reading looks in both
+
+Everything is written whole or not at all, parts before the manifest that names them: a process may die at any moment.
+Knows nothing of what a world is.
 """
 
-import contextlib
-import hashlib
-import os
-import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-MARKS_MAX = 16
-"""Snapshots of a session that are kept for going back."""
+from ..spec import EngineSpec
+from .parts import Manifest, Part, PartLost, checked, manifest_of
+from .tier import MARKS_MAX, NEWEST, Tier, file_of
+
+ASIDE = "aside "
+"""Begins the name under which a suspended world waits for another server."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBudget:
+    """Bytes of all sessions together; None = as many as there are."""
+
+    memory: int | None = None
+    disk: int | None = None
+
+
+def budget_of(spec: EngineSpec) -> StoreBudget:
+    return StoreBudget(spec.worlds_memory, spec.worlds_disk)
 
 
 class SnapshotFolder:
-    """A process that dies while it writes leaves the older snapshot in place. `disk` None = nothing is retired."""
+    """See the module docstring. `disk` None = nothing is persisted."""
 
-    def __init__(self, folder: Path, disk: Path | None = None) -> None:
-        self._folder, self._disk = folder, disk
+    def __init__(self, folder: Path, disk: Path | None = None, budget: StoreBudget | None = None) -> None:
+        budget = budget or StoreBudget()
+        self._memory = Tier(folder, budget.memory)
+        self._disk = None if disk is None else Tier(disk, budget.disk)
 
-    def put(self, session: str, data: bytes, number: int | None = None) -> None:
-        """Replace the session's snapshot. `number`: of the chunk before which the world is that."""
-        path = self._folder / _name(session)
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(data)
-        os.replace(fresh, path)
-        self._forget_retired(session)
+    @property
+    def bytes_used(self) -> tuple[int, int]:
+        """In memory and on disk."""
+        return self._memory.used, 0 if self._disk is None else self._disk.used
+
+    # ---- writing ---------------------------------------------------------------------------------------------------
+
+    def put(
+        self, session: str, body: bytes, number: int | None = None, parts: Mapping[Part, bytes | None] | None = None
+    ) -> int:
+        """Replace the session's newest checkpoint. Returns the bytes that were written.
+
+        `number`: of the chunk before which the world is that; None = it is no moment to go back to. `parts`: all that
+        `body` names; None = its content lies here already. Raises `StoreFull` or `PartLost`, and changes nothing then.
+        """
+        named = {} if parts is None else parts
+        fresh = {part: data for part, data in named.items() if not self._holds(session, part)}
+        if missing := next((part for part, data in fresh.items() if data is None), None):
+            raise PartLost(f"part {missing.digest[:12]} of {missing.size} bytes was to be here and is not")
+        manifest = Manifest(tuple(named), body).dumps()
+        written = len(manifest) + sum(part.size for part in fresh)
+        tier = self._with_room(session, written)
+        for part, data in fresh.items():
+            tier.write(session, file_of(part), data or b"")
+        self._memory.write(session, NEWEST, manifest)
         if number is not None:
-            self._mark(path, number)
+            self._memory.mark(session, number)
+        self._trim(session)
+        return written
+
+    def persist(self, session: str) -> int:
+        """Put the newest checkpoint on the disk too; returns the bytes written: parts that are there are not again.
+
+        Raises `StoreFull` or `PartLost`.
+        """
+        manifest = self.get(session)
+        if self._disk is None or manifest is None:
+            return 0
+        lacking = [part for part in manifest_of(manifest).parts if not self._disk.has(session, file_of(part))]
+        written = len(manifest) + sum(part.size for part in lacking)
+        self._disk.check_room(session, written)
+        for part in lacking:
+            self._disk.write(session, file_of(part), self.read(session, part))
+        self._disk.write(session, NEWEST, manifest)
+        self._trim(session)
+        return written
+
+    def retire(self, session: str) -> None:
+        """Move the newest checkpoint from memory to the disk, if there is one. Raises as `persist`."""
+        if self._disk is not None and self._memory.read(session, NEWEST) is not None:
+            self.persist(session)
+            self._memory.remove(session, NEWEST)
+            self._trim(session)
+
+    def forget(self, session: str) -> None:
+        for tier in self._tiers:
+            tier.forget(session)
+
+    def sweep(self, before: float) -> None:
+        """Forget worlds on the disk that nobody has written since that Unix second."""
+        if self._disk is not None:
+            self._disk.sweep(before)
+
+    # ---- reading ---------------------------------------------------------------------------------------------------
+
+    def get(self, session: str, whole: bool = False) -> bytes | None:
+        """Manifest of the newest checkpoint; `whole`: with its parts, so that it can be restored anywhere."""
+        for tier in self._tiers:
+            if (data := tier.read(session, NEWEST)) is not None:
+                return self._whole(session, data) if whole else data
+        return None
 
     def marks(self, session: str) -> list[int]:
         """Chunks before which the world is kept, the earliest first."""
-        found = self._folder.glob(f"{_name(session)}.*.mark")
-        return sorted(int(path.name.split(".")[-2]) for path in found)
+        return self._memory.marks(session)
 
     def marked(self, session: str, chunk: int) -> tuple[int, bytes] | None:
-        """The last of the marks at or before `chunk`, with its number."""
+        """The last of the marks at or before `chunk`: its number and manifest."""
         for number in reversed(self.marks(session)):
-            if number <= chunk:
-                with contextlib.suppress(FileNotFoundError):  # thinned out meanwhile
-                    return number, (self._folder / f"{_name(session)}.{number}.mark").read_bytes()
+            if number <= chunk and (data := self._memory.read(session, f"{number}.mark")) is not None:
+                return number, data
         return None
 
-    def get(self, session: str) -> bytes | None:
-        for folder in (self._folder, self._disk):
-            try:
-                if folder is not None:
-                    return (folder / _name(session)).read_bytes()
-            except FileNotFoundError:
-                continue
-        return None
+    def read(self, session: str, part: Part) -> bytes:
+        """A part's content, checked by its digest. Raises `PartLost`."""
+        for tier in self._tiers:
+            if (data := tier.read(session, file_of(part))) is not None:
+                return checked(part, data)
+        raise PartLost(f"part {part.digest[:12]} of {part.size} bytes of a world is gone")
 
-    def retire(self, session: str) -> None:
-        """Move a sleeper's snapshot to the disk."""
-        path = self._folder / _name(session)
-        if self._disk is not None and path.exists():
-            fresh = (self._disk / path.name).with_suffix(".new")
-            shutil.copyfile(path, fresh)
-            os.replace(fresh, self._disk / path.name)
-            path.unlink()
+    # ---- sharing ---------------------------------------------------------------------------------------------------
 
-    def forget(self, session: str) -> None:
-        path = self._folder / _name(session)
-        path.unlink(missing_ok=True)
-        path.with_suffix(".new").unlink(missing_ok=True)
-        for mark in self._folder.glob(f"{path.name}.*.mark"):
-            mark.unlink(missing_ok=True)
-        self._forget_retired(session)
+    def adopt(self, session: str, manifest: bytes, source: str) -> None:
+        """Make that manifest the newest checkpoint of `session`. Its parts come from session `source`: they are shared,
+        not copied. Raises `PartLost`.
+        """
+        for tier in self._tiers:
+            tier.recount()
+        read = manifest_of(manifest)
+        inline: Mapping[Part, bytes | None] = dict(zip(read.parts, read.inline, strict=True)) if read.inline else {}
+        if not inline:
+            inline = dict.fromkeys(read.parts)
+            for part in read.parts:
+                if not self._holds(session, part) and not any(tier.link(source, session, part) for tier in self._tiers):
+                    raise PartLost(f"part {part.digest[:12]} of {part.size} bytes of a world is gone")
+        self.put(session, read.body, parts=inline)
 
-    def _mark(self, path: Path, number: int) -> None:
-        """Costs no copy; of many marks the older ones stand further apart."""
-        mark = path.with_name(f"{path.name}.{number}.mark")
-        mark.unlink(missing_ok=True)
-        os.link(path, mark)
-        marks = sorted(path.parent.glob(f"{path.name}.*.mark"), key=lambda each: int(each.name.split(".")[-2]))
-        if len(marks) > MARKS_MAX:
-            for old in marks[1 : MARKS_MAX // 2 : 2]:
-                old.unlink(missing_ok=True)
+    def set_aside(self, session: str) -> tuple[str, bytes] | None:
+        """Keep the newest checkpoint for another server, whatever becomes of the session: its name for `adopt`, and its
+        manifest, which stands alone where there is no disk. None when there is none. Raises as `persist`.
+        """
+        if self._disk is None:
+            data = self.get(session, whole=True)
+            return None if data is None else (session, data)
+        if (manifest := self.get(session)) is None:
+            return None
+        self._disk.recount()
+        self.persist(session)
+        name = ASIDE + session
+        for part in manifest_of(manifest).parts:
+            self._disk.link(session, name, part)
+        self._disk.write(name, NEWEST, manifest)
+        return name, manifest
 
-    def _forget_retired(self, session: str) -> None:
+    # ---- within ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _tiers(self) -> tuple["Tier", ...]:
+        return (self._memory,) if self._disk is None else (self._memory, self._disk)
+
+    def _holds(self, session: str, part: Part) -> bool:
+        return any(tier.has(session, file_of(part)) for tier in self._tiers)
+
+    def _whole(self, session: str, manifest: bytes) -> bytes:
+        read = manifest_of(manifest)
+        return Manifest(read.parts, read.body, tuple(self.read(session, part) for part in read.parts)).dumps()
+
+    def _with_room(self, session: str, size: int) -> "Tier":
+        """Where so many bytes fit; a session's way back is given up before its present is."""
+        for _ in range(MARKS_MAX + 1):
+            for tier in self._tiers:
+                if tier.has_room(size):
+                    return tier
+            if not (marks := self.marks(session)):
+                break
+            self._memory.remove(session, f"{marks[0]}.mark")
+            self._trim(session)
+        self._tiers[-1].check_room(session, size)
+        return self._tiers[-1]
+
+    def _trim(self, session: str) -> None:
+        """Remove parts that no manifest of the session names any more."""
+        named = self._memory.named(session)
+        self._memory.trim(session, named)
         if self._disk is not None:
-            (self._disk / _name(session)).unlink(missing_ok=True)
-
-
-def _name(session: str) -> str:
-    return f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.snapshot"
+            overflowed = {name for name in named if not self._memory.has(session, name)}
+            self._disk.trim(session, self._disk.named(session) | overflowed)

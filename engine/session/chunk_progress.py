@@ -16,6 +16,7 @@ from ...models.contract.cache_key import CacheKey
 from ...models.shared import serial
 from .. import api
 from ..caches import snapshot
+from ..caches.parts import manifest_of
 from .chunk import EngineChunk
 from .context import SessionContext
 
@@ -52,7 +53,8 @@ class ChunkProgressLog:
             return None
         try:
             data = await self._threaded(lambda: store.get(self._name))
-            return None if data is None else self._usable(serial.loads(data, ChunkProgress), chunk)
+            body = None if data is None else manifest_of(data).body
+            return None if body is None else self._usable(serial.loads(body, ChunkProgress), chunk)
         except (serial.SerialError, ValueError, OSError):
             log.exception("chunk %d of session %s begins anew", chunk.number, self._world.session)
             return None

@@ -5,7 +5,6 @@ the chunks that are made again.
 """
 
 from .. import api
-from ..caches import snapshot
 from ..cancel import CancelScope
 from .checkpoint import write_back
 from .chunk import EngineChunk
@@ -31,7 +30,7 @@ async def restore(
     for key, embedding in resume_state.embeddings:
         prompts.learn_embedding(key, embedding)
     if data is not None:
-        await write_back(context, prompts, snapshot.loads(data))
+        await write_back(context, prompts, data)
     for step in resume_state.history:
         match step:
             case api.Supersede() if step.epoch > world.epoch:

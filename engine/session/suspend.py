@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable
 
 from .. import api
+from ..caches.parts import PartLost
 from ..caches.store import SnapshotFolder
 from ..cancel import Superseded
-from .checkpoint import capture
+from .checkpoint import capture, put
 from .context import SessionContext
 from .driver import ChunkDriver
 from .prompts import Prompts
@@ -50,24 +51,25 @@ class Suspension:
         Call at a boundary, and let nothing run meanwhile.
         """
         services, session, store = self._services, self._context.session, self._services.store
-        if not self._world.served.portable(services.spec.snapshot_bytes_max):
+        world, loop, data = self._world, asyncio.get_running_loop(), None
+        if not world.served.portable:
             return False
         try:
             taken = await capture(self._context, self._prompts, services.clock.now())
+            if taken is None:
+                return False
+            if store is None:
+                data = await loop.run_in_executor(services.encoders, taken.whole, world.served.loaded)
+            else:
+                await loop.run_in_executor(services.encoders, put, world, taken, store, None)
         except Superseded:
             return False
         except Exception:
             log.exception("session %s cannot be suspended", session)
             return False
-        if taken is None:
-            return False
-        loop = asyncio.get_running_loop()
-        data = await loop.run_in_executor(services.encoders, taken.dumps)
         if store is not None:
-            await loop.run_in_executor(services.encoders, store.put, session, data)
-            services.kept(session, taken.number, taken.epoch)
-        resume_state = ResumeState(self._context.opening, progress=api.Progress(chunk=taken.number))
-        self.keep(resume_state, None if store is not None else data)
+            services.kept(session, taken.head.number, taken.head.epoch)
+        self.keep(ResumeState(self._context.opening, progress=api.Progress(chunk=taken.head.number)), data)
         self._world.leave_slot()
         self._retiring = loop.call_later(RETIRE_AFTER, self._retire)
         return True
@@ -109,5 +111,5 @@ class Suspension:
     def _move_to_disk(self, store: SnapshotFolder) -> None:
         try:
             store.retire(self._context.session)
-        except OSError:
+        except (OSError, PartLost):
             log.exception("session %s stays in memory: it cannot be written to disk", self._context.session)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...models.contract.loop import Ask, Outcome
 from .. import api
+from ..caches.parts import Part
 from ..caches.slab_pool import CacheSlot
 from ..caches.snapshot import PromptProgress
 from ..card import CardRuntime
@@ -43,6 +44,8 @@ class SessionWorld:
         """Where the prompt loop is at this boundary, for a snapshot; who runs it says so."""
         self.progress: PromptProgress | None = None
         """Where the prompt loop is in a world that was restored; taken over once by who runs it."""
+        self.parts: dict[int, Part] = {}
+        """By stamp: committed entries whose content lies in the store, so that no checkpoint reads them again."""
         self._restart: tuple[int, int, api.FirstFrames | None] | None = None
 
     def unmake(self) -> None:
@@ -115,4 +118,4 @@ class SessionWorld:
         """Free it, if there is one; what the world was is the caller's to keep."""
         if self.slot is not None:
             self.served.pool.free(self.slot)
-            self.slot = None
+            self.slot, self.parts = None, {}

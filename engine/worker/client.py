@@ -16,7 +16,8 @@ import msgspec
 
 from ...clock import Clock
 from .. import api
-from ..caches.store import SnapshotFolder
+from ..caches.parts import PartLost
+from ..caches.store import ASIDE, SnapshotFolder, budget_of
 from ..device.history import StepHistory
 from ..session.resume_state import ResumeState
 from . import ipc, suspended
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 AGAIN = 1.0
 DEATHS_MAX = 3
+KEPT_S = 3600.0
+"""Seconds for which a world on the disk waits for a server that restores it."""
 
 
 class WorkerFailed(RuntimeError):
@@ -47,7 +50,8 @@ class WorkerClient:
     def __init__(self, serving: WorkerSpec, clock: Clock, command: tuple[str, ...] = COMMAND) -> None:
         self._clock = clock
         self.folder = fresh_folder()
-        self._snapshots = SnapshotFolder(self.folder, serving.disk)
+        self._snapshots = SnapshotFolder(self.folder, serving.disk, budget_of(serving.spec))
+        self._snapshots.sweep(clock.wall() - KEPT_S)
         self._boot = serving.boot(self.folder)
         self._logs: dict[str, SessionLog] = {}
         self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}
@@ -108,8 +112,13 @@ class WorkerClient:
         session_log = self._logs.get(session)
         if session_log is None or not session_log.opened or session_log.lost:
             return None
-        snapshot = self._snapshots.get(session)
-        return suspended.dumps(suspended.SuspendedSession(session_log.resume_state(), snapshot or b""))
+        try:
+            aside = self._snapshots.set_aside(session)
+        except (OSError, PartLost) as problem:
+            log.warning("session %s is made again from its history: %s", session, problem)
+            aside = None
+        name, snapshot = (session, b"") if aside is None else aside
+        return suspended.dumps(suspended.SuspendedSession(session_log.resume_state(), snapshot, name))
 
     async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         """See `api.SuspendableEngine`."""
@@ -129,7 +138,7 @@ class WorkerClient:
             return None
         mark, snapshot = self._snapshots.marked(session, chunk) or (0, b"")
         state = session_log.forked(into, mark, chunk, branch, epoch, shown_log.progress)
-        return None if state is None else suspended.dumps(suspended.SuspendedSession(state, snapshot))
+        return None if state is None else suspended.dumps(suspended.SuspendedSession(state, snapshot, session))
 
     def written_down(
         self,
@@ -141,7 +150,7 @@ class WorkerClient:
     ) -> bytes:
         """See `api.SuspendableEngine`."""
         state = ResumeState(opening, history, texts, embeddings, progress)
-        return suspended.dumps(suspended.SuspendedSession(state, b""))
+        return suspended.dumps(suspended.SuspendedSession(state, b"", opening.session))
 
     async def resume(
         self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]
@@ -154,11 +163,13 @@ class WorkerClient:
         if session in self._logs:
             return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
         if world.snapshot:
-            self._snapshots.put(session, world.snapshot)
+            self._snapshots.adopt(session, world.snapshot, world.parts_of)
         self._logs[session] = SessionLog.resumed(resume_state, events, now)
         answer = await self._ask(process, ipc.Restore(next(self._ids), resume_state))
         if isinstance(answer, api.Refused):
             self._logs.pop(session, None)
+        elif world.parts_of.startswith(ASIDE):
+            self._snapshots.forget(world.parts_of)
         return answer
 
     def post(self, command: api.Command) -> None:

@@ -23,7 +23,7 @@ from ...models.contract.loaded import LoadedCard
 from ...models.contract.recipe import RuntimeChoice
 from ...models.holding import DoesNotFit, check
 from .. import api
-from ..caches.store import SnapshotFolder
+from ..caches.store import SnapshotFolder, budget_of
 from ..cost_store import CostStore
 from ..device.memory import device_memory
 from ..engine import Engine
@@ -73,7 +73,7 @@ class WorkerServer:
             for card in boot.cards
         ]
         folder = Path(boot.folder)
-        self._folder = SnapshotFolder(folder, Path(boot.disk) if boot.disk else None)
+        self._folder = SnapshotFolder(folder, Path(boot.disk) if boot.disk else None, budget_of(boot.spec))
         prices = CostStore(Path(boot.prices)) if boot.prices else None
         self._engine = engine = Engine(
             tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept, prices=prices

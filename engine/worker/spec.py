@@ -16,7 +16,8 @@ MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """What one worker serves. `disk`: an empty folder for the worlds of sleepers.
+    """What one worker serves. `disk`: a folder for worlds: those that memory does not hold, sleepers, and what a
+    restart goes on from; nobody else writes there.
 
     `checkpoint`: a folder of published weights, None = the card's own. `prices`: where what steps cost is kept from one
     start to the next, None = nowhere. `spare_after`: seconds of service after which a second process is started that

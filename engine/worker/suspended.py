@@ -7,10 +7,14 @@ from ..session.resume_state import ResumeState
 
 
 class SuspendedSession(api.Message, frozen=True):
-    """`past` since the checkpoint `snapshot`; b'' = there is none, and the past goes back to the beginning."""
+    """`past` since the checkpoint `snapshot`; b'' = there is none, and the past goes back to the beginning.
+
+    `parts_of`: under whose name the store of this machine has what the snapshot does not hold itself.
+    """
 
     resume_state: ResumeState
     snapshot: bytes
+    parts_of: str
 
 
 class NotSuspended(ValueError):

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
+from ..contract.loaded import Copied
 from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
@@ -80,7 +81,7 @@ class AnyFlowRuntime:
                 raise ValueError(f"AnyFlow has no step '{kind}'")
         return [(row, CacheView(slot, (0,), 1)) for slot in range(count)]
 
-    def read_entry(self, slot: int, entry: int) -> bytes:
+    def read_entry(self, slot: int, entry: int) -> Copied:
         """One whole cache: its full part, then its compressed one."""
         return to_bytes(self._full[slot, entry], self._compressed[slot, entry])
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
+from .adapters import AdapterHost
 from .card import ModelCard
 from .conditions import PromptMeaning
 from .faults import CardFault
@@ -16,10 +17,21 @@ from .recipe import RuntimeChoice
 AnyLoop = ChunkLoop[Any, Any, Any, Any] | PromptLoop[Any, Any, Any, Any]
 
 
+class PendingBytes(Protocol):
+    """Bytes on their way from a device to the host, beside its compute."""
+
+    def wait(self) -> bytes:
+        """The bytes, once they are there; on any thread, but not on the device's."""
+        ...
+
+
+Copied = bytes | PendingBytes
+
+
 class SlabIO(Protocol):
     """A runtime's cache as bytes, for snapshots. Called on the device's thread only, between steps."""
 
-    def read_entry(self, slot: int, entry: int) -> bytes: ...
+    def read_entry(self, slot: int, entry: int) -> Copied: ...
 
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
         """Raises ValueError on data of another length than `read_entry` gives."""
@@ -27,12 +39,15 @@ class SlabIO(Protocol):
 
 
 class SessionExtra(Protocol):
-    """What a runtime keeps of a session beside its ring entries, as bytes; called like a `SlabIO`."""
+    """What a runtime keeps of a session beside its ring entries, as bytes; called like a `SlabIO`.
 
-    def read_extra(self, slot: int) -> bytes: ...
+    In parts, so that those that are as they were need not be written down again.
+    """
 
-    def write_extra(self, slot: int, data: bytes) -> None:
-        """Raises ValueError on data of another length than `read_extra` gives."""
+    def read_extra(self, slot: int) -> tuple[Copied, ...]: ...
+
+    def write_extra(self, slot: int, data: tuple[bytes, ...]) -> None:
+        """Raises ValueError on data of other lengths than `read_extra` gives."""
         ...
 
 
@@ -67,7 +82,8 @@ class LoadedCard:
     a session can only be remade from its beginning. `state`: of its main loop; with it a chunk under way can be written
     down after each step. `prompt_carry`: of its prompt loop. `meaning`: which words of a prompt count, where the family
     can tell. `footprint`: of published weights, at the recipe's default precision. `guidance`: how its loop guides,
-    where it does. Raises `CardFault` when the loops are not the card's.
+    where it does. `adapters`: where low-rank weights may stand beside its own. Raises `CardFault` when the loops
+    are not the card's.
     """
 
     card: ModelCard
@@ -83,6 +99,7 @@ class LoadedCard:
     meaning: Callable[[str], PromptMeaning] | None = None
     footprint: Footprint | None = None
     guidance: str = ""
+    adapters: AdapterHost | None = None
 
     def __post_init__(self) -> None:
         check_loops(self.card, self.loops)

@@ -3,6 +3,11 @@
 Snapshots and journals name it. What names a version that this program does not know is refused, never guessed at.
 """
 
+from ... import __version__
+
+SOFTWARE = __version__
+"""Version of this program: another one may make other bits of the same world."""
+
 CONTRACT_VERSION = 2
 """2: several loops a card; a step is known by (card, loop, kind)."""
 

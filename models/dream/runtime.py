@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..contract.cache import CacheView
+from ..contract.loaded import Copied
 from ..contract.loop import StepKind
 from ..shared.road.autoencoder import DriveAutoencoder, to_frames
 from ..shared.road.look import LOOK
@@ -97,7 +98,7 @@ class DreamRuntime:
         full = tuple(range(sizes.WINDOW))
         return [(row, CacheView(slot, full, sizes.WINDOW)) for slot in range(count)]
 
-    def read_entry(self, slot: int, entry: int) -> bytes:
+    def read_entry(self, slot: int, entry: int) -> Copied:
         """K, then V, as they lie in the slab."""
         return to_bytes(*self._entry(slot, entry))
 

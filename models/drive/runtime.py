@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..contract.cache import CacheView
+from ..contract.loaded import Copied
 from ..contract.loop import StepKind
 from ..shared.road.autoencoder import DriveAutoencoder, to_frames
 from ..shared.road.look import LOOK
@@ -114,7 +115,7 @@ class DriveRuntime:
         full = tuple(range(sizes.WINDOW))
         return [(row, CacheView(slot, full, sizes.WINDOW)) for slot in range(count)]
 
-    def read_entry(self, slot: int, entry: int) -> bytes:
+    def read_entry(self, slot: int, entry: int) -> Copied:
         """K, then V, as they lie in the slab."""
         return to_bytes(*self._entry(slot, entry))
 

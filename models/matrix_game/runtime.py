@@ -17,6 +17,7 @@ from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
+from ..contract.loaded import Copied
 from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
@@ -113,7 +114,7 @@ class MatrixGameRuntime:
             case _:
                 assert_never(row)
 
-    def read_entry(self, slot: int, entry: int) -> bytes:
+    def read_entry(self, slot: int, entry: int) -> Copied:
         """Tokens, mouse and keyboard of one chunk."""
         return to_bytes(*self._slab.entry(slot, entry))
 

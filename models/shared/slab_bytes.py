@@ -1,12 +1,47 @@
-"""Parts of a slab as bytes and back, bit for bit, from and to any device; for snapshots."""
+"""Parts of a slab as bytes and back, bit for bit, from and to any device; for snapshots.
+
+On a GPU the copy runs beside the compute: a stream of its own takes the parts to pinned host memory once what was asked
+for before has run, and nobody waits for it on the device's thread.
+"""
+
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
+from ..contract.loaded import Copied
 
-def to_bytes(*parts: Tensor) -> bytes:
-    """The parts one after the other, each row by row."""
-    return b"".join(part.contiguous().cpu().view(-1).view(torch.uint8).numpy().tobytes() for part in parts)
+
+class PinnedCopy:
+    """Bytes on their way from a GPU; see `contract.loaded.PendingBytes`."""
+
+    def __init__(self, parts: tuple[Tensor, ...]) -> None:
+        device = parts[0].device
+        self._held = torch.empty(sum(part.nbytes for part in parts), dtype=torch.uint8, pin_memory=True)
+        stream, start = _copies(device.index or 0), 0
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(stream):
+            for part in parts:
+                held = self._held[start : start + part.nbytes].view(part.dtype).view(part.shape)
+                held.copy_(part, non_blocking=True)
+                start += part.nbytes
+            self._done = stream.record_event()
+
+    def wait(self) -> bytes:
+        self._done.synchronize()
+        return self._held.numpy().tobytes()
+
+
+@lru_cache
+def _copies(device: int) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def to_bytes(*parts: Tensor) -> Copied:
+    """The parts one after the other, each row by row. Those of a GPU must stay as they are until the copy is there."""
+    if parts[0].is_cuda:
+        return PinnedCopy(parts)
+    return b"".join(part.contiguous().view(-1).view(torch.uint8).numpy().tobytes() for part in parts)
 
 
 def from_bytes(data: bytes, *parts: Tensor) -> None:

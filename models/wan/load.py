@@ -14,12 +14,13 @@ from ..contract.card import ModelCard, Parity
 from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
+from ..shared import lora_file
 from ..shared.compiled import CompileCache, require_compiler
 from ..shared.fp8 import narrow
 from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
 from ..weights import WeightsError
-from . import lora, random_weights, weights
+from . import random_weights, weights
 from .card import cache_of
 from .clips.loop import ClipCarry, ClipLoop, ClipState
 from .loop import WanCarry, WanLoop
@@ -62,9 +63,11 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
             runtime,
             ClipCarry,
             state=ClipState,
+            adapters=runtime.adapters,
             guidance=f"{Policy.BATCHED} {spec.clip.guidance}",
         )
-    return LoadedCard(card, choice, total, {CHUNK_ROLLOUT: WanLoop(spec, card.recipe)}, runtime, WanCarry, runtime)
+    loops = {CHUNK_ROLLOUT: WanLoop(spec, card.recipe)}
+    return LoadedCard(card, choice, total, loops, runtime, WanCarry, runtime, adapters=runtime.adapters)
 
 
 def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype) -> tuple[WanNetworks, str]:
@@ -82,7 +85,8 @@ def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype
             module.eval().requires_grad_(False)
     if spec.lora_rank:
         adapter = find(manifest.component("lora"), root)
-        lora.merge(transformer, lora.read(read(adapter), spec.lora_alpha, transformer))
+        low_rank = lora_file.read_table(read(adapter), lora_file.layers_of(transformer), spec.lora_alpha)
+        lora_file.merge(transformer, low_rank)
         found.append(adapter)
     for folder in manifest.folders:
         find_folder(folder, root)

@@ -253,4 +253,4 @@ def mix(features: tuple[tuple[object, float], ...], conditions: Conditions) -> P
     if len(shares) != len(conditions.prompts):
         raise ValueError(f"{len(shares)} embeddings for {len(conditions.prompts)} prompts")
     key = "+".join(f"{share.weight!r}*{share.key}" for share in conditions.prompts)
-    return Prompt(key, tuple(shares))
+    return Prompt(key, tuple(shares), conditions.adapters)

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
+from ..shared.adapters import Adapters
 from ..shared.compiled import CompileCache, CompiledRun, eager
 from ..shared.video.rope import Rotation, rotation
+from .names import other_names
 from .prompts import PromptKeys
 from .rows import Prompt, RecacheRow
 from .slab import RebuiltPast, Slab, SlabPast, Writes
@@ -43,12 +45,15 @@ class Passes:
         dtype: torch.dtype,
         narrow_kv: bool,
         compiled: CompileCache | None,
+        each_row: bool,
     ) -> None:
+        """`each_row`: no row's bits depend on what shares its pass."""
         self.spec, self._transformer = spec, transformer
         self.device = next(transformer.parameters()).device
         self._dtype, self._narrow_kv, self._compiled = dtype, narrow_kv, compiled
         self.slab = Slab((0,), dtype, self.device, narrow_kv)
-        self._prompt_keys = PromptKeys(transformer, self.device)
+        self.adapters = Adapters(transformer.blocks, "blocks.", other_names, dtype, each_row)
+        self._prompt_keys = PromptKeys(transformer, self.device, self.adapters)
         self._rotation = lru_cache(maxsize=64)(self._rotated)
 
     def allocate(self, slots: int) -> None:
@@ -116,16 +121,18 @@ class Passes:
     def _run(self, jobs: Sequence[Job], past: Past, kind: StepKind, keep: Writes | None) -> Tensor | None:
         frames = jobs[0].x_CFHW.shape[1]
         turns = [self._own(job, frames) for job in jobs]
-        run: CompiledRun = eager if self._compiled is None else self._compiled.of(kind)
-        made: Tensor | None = self._transformer(
-            torch.stack([job.x_CFHW.to(self.device) for job in jobs]),
-            torch.tensor([[job.timestep] * frames for job in jobs], device=self.device),
-            [self._prompt_keys.of(job.prompt) for job in jobs],
-            (torch.stack([turn.cos_T1P[:, 0] for turn in turns]), torch.stack([turn.sin_T1P[:, 0] for turn in turns])),
-            past,
-            keep=keep,
-            run=run,
-        )
+        prompts = [self._prompt_keys.of(job.prompt) for job in jobs]
+        with self.adapters.rows([job.prompt.adapters for job in jobs]) as adapted:
+            run: CompiledRun = eager if adapted or self._compiled is None else self._compiled.of(kind)
+            made: Tensor | None = self._transformer(
+                torch.stack([job.x_CFHW.to(self.device) for job in jobs]),
+                torch.tensor([[job.timestep] * frames for job in jobs], device=self.device),
+                prompts,
+                (torch.stack([t.cos_T1P[:, 0] for t in turns]), torch.stack([t.sin_T1P[:, 0] for t in turns])),
+                past,
+                keep=keep,
+                run=run,
+            )
         return made
 
     def _past(self, jobs: Sequence[Job]) -> Past:

@@ -13,13 +13,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.philox import NoiseKey
+from ..contract.conditions import AdapterShare
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """A mix of embeddings [L, text_dim]; `key` says what is mixed, so equal keys are equal mixes."""
+    """A mix of embeddings [L, text_dim]; `key` says what is mixed, so equal keys are equal mixes.
+
+    `adapters`: what stands beside the weights for the row, here too: it changes what the words mean.
+    """
 
     key: str
     shares: tuple[tuple[Tensor, float], ...]
+    adapters: tuple[AdapterShare, ...] = ()
 
 
 class Sharing(StrEnum):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,7 +20,9 @@ from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
+from ..contract.loaded import Copied
 from ..contract.loop import StepKind
+from ..shared.adapters import Adapters
 from ..shared.compiled import CompileCache
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
@@ -88,13 +91,18 @@ class WanRuntime:
         self._frame = frame_of(spec) if frame is None else frame
         if sharing is Sharing.INVARIANT:
             networks.transformer.invariant()
-        self._passes = Passes(spec, networks.transformer, dtype, narrow_kv, compiled)
+        each_row = sharing is not Sharing.PLAIN
+        self._passes = Passes(spec, networks.transformer, dtype, narrow_kv, compiled, each_row)
         self._device = self._passes.device
         self._negative = Prompt("negative", ((networks.text.encode(""), 1.0),))
 
     @property
     def slab(self) -> Slab:
         return self._passes.slab
+
+    @property
+    def adapters(self) -> Adapters:
+        return self._passes.adapters
 
     def allocate(self, slots: int) -> None:
         self._passes.allocate(slots)
@@ -145,7 +153,7 @@ class WanRuntime:
                 raise ValueError(f"Wan has no step '{kind}'")
         return [(row, self._full_view(slot)) for slot in range(count)]
 
-    def read_entry(self, slot: int, entry: int) -> bytes:
+    def read_entry(self, slot: int, entry: int) -> Copied:
         """Keys and values of one chunk, all layers, as they lie in the slab."""
         return self.slab.read_entry(slot, entry)
 
@@ -184,7 +192,7 @@ class WanRuntime:
             sees = self._passes.sees(view, row.rebuilt, row.context)
             parts = [row.prompt] if row.guide is None or row.guide.part == "whole" else []
             if row.guide is not None and row.guide.negative_CFHW is None:
-                parts.append(self._negative)
+                parts.append(msgspec.structs.replace(self._negative, adapters=row.prompt.adapters))
             jobs += [Job(x, row.told, prompt, row.first_frame, sees) for prompt in parts]
         velocities = iter(self._passes.velocities(jobs))
         results = []

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ...kernels.chunk_attention import AttendedPast, chunk_attention
 from ...kernels.qk_norm_rope import Staged
+from ..contract.loaded import Copied
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.rope import Rotation, rotate
 
@@ -87,7 +88,7 @@ class Slab:
         values = self.values[slot, entry]
         return (values,) if self.scales is None else (values, self.scales[slot, entry])
 
-    def read_entry(self, slot: int, entry: int) -> bytes:
+    def read_entry(self, slot: int, entry: int) -> Copied:
         return to_bytes(*self.entry(slot, entry))
 
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:

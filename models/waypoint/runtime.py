@@ -18,6 +18,7 @@ from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
+from ..contract.loaded import Copied
 from ..contract.loop import StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
@@ -117,18 +118,19 @@ class WaypointRuntime:
                 raise ValueError(f"Waypoint has no step '{kind}'")
         return [(row, CacheView(slot, tuple(range(s.local)), s.local)) for slot in range(count)]
 
-    def read_entry(self, slot: int, entry: int) -> bytes:
+    def read_entry(self, slot: int, entry: int) -> Copied:
         return to_bytes(self._slab.near[slot, entry])
 
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
         from_bytes(data, self._slab.near[slot, entry])
 
-    def read_extra(self, slot: int) -> bytes:
-        """What the global layers keep. A frame written since is not among those that the next one reads."""
-        return to_bytes(self._slab.far[slot])
+    def read_extra(self, slot: int) -> tuple[Copied, ...]:
+        """What the global layers keep, frame by frame. One written since is not among those that the next one reads."""
+        return tuple(to_bytes(frame) for frame in self._slab.far[slot])
 
-    def write_extra(self, slot: int, data: bytes) -> None:
-        from_bytes(data, self._slab.far[slot])
+    def write_extra(self, slot: int, data: tuple[bytes, ...]) -> None:
+        for one, frame in zip(data, self._slab.far[slot], strict=True):
+            from_bytes(one, frame)
 
     def _one(self, kind: StepKind, row: WaypointRow, view: CacheView | None) -> WaypointResult:
         match row:

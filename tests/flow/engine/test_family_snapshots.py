@@ -8,7 +8,7 @@ import pytest
 import torch
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
-from worldroom.engine.caches.store import SnapshotFolder
+from worldroom.engine.caches.store import SnapshotFolder, StoreBudget
 from worldroom.engine.device.device import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.session.resume_state import ResumeState
@@ -60,9 +60,9 @@ def test_a_world_goes_on_elsewhere_and_after_sleep_as_if_nothing_had_happened(ca
         person = Person(here, "a", loaded.card.suggestions[0], steering)
         assert isinstance(await person.open(card, seed=5), api.Opened)
         await until(lambda: kept, within=60)
-        written = store.get("a")
+        written = store.get("a", whole=True)
         assert written is not None
-        number = snapshot.loads(written).number
+        number = snapshot.of_manifest(written)[0].number
         await until(lambda: len(person.done) >= number + 5, within=60)
         wanted = person.digests()[number : number + 5]
 
@@ -113,24 +113,21 @@ def test_bytes_of_a_slab_are_exact_in_every_precision_and_of_one_length() -> Non
 
 def test_tensor_embeddings_are_written_down_too() -> None:
     held: tuple[tuple[str, object], ...] = (("a", np.ones(3, np.float32)), ("b", torch.full((2,), 0.5)), ("c", "text"))
-    kept = snapshot.Snapshot(snapshot.maker(toy()), 1, 1, 0, 0, 0, None, 0, (), snapshot.features_of(held), None)
-    features = snapshot.loads(kept.dumps()).features
-    assert [feature.key for feature in features] == ["a", "b"]
-    assert isinstance(features[1].value, torch.Tensor) and features[1].value.tolist() == [0.5, 0.5]
+    written = dict(snapshot.feature_bytes(held))
+    assert list(written) == ["a", "b"]
+    back = snapshot.value_in(written["b"])
+    assert isinstance(back, torch.Tensor) and back.tolist() == [0.5, 0.5]
 
 
-def test_a_session_too_large_to_be_written_down_stays_where_it_is(tmp_path: Path) -> None:
+def test_a_world_beyond_the_budget_of_the_store_stays_where_it_is(tmp_path: Path) -> None:
     async def scene() -> None:
-        loaded = toy()
-        assert loaded.card.cache is not None
-        size = loaded.card.cache.bytes_per_session
-        for most, written in ((size - 1, False), (size, True)):
+        for most, written in ((100, False), (100_000, True)):
             kept: list[int] = []
             made, _ = await started(
                 lambda batch: 0.001,
-                (loaded,),
-                EngineSpec(checkpoint_chunks=5, checkpoint_seconds=1e9, snapshot_bytes_max=most),
-                store=SnapshotFolder(tmp_path),
+                (toy(),),
+                EngineSpec(checkpoint_chunks=5, checkpoint_seconds=1e9),
+                store=SnapshotFolder(tmp_path / str(most), budget=StoreBudget(most)),
                 kept=lambda name, chunk, epoch, kept=kept: kept.append(chunk),
             )
             person = Person(made, "a")

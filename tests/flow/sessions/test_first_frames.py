@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from worldroom.engine import api
-from worldroom.engine.caches import snapshot
+from worldroom.engine.caches import parts, snapshot
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.models import catalog
 from worldroom.models.contract.loop import StepKind
@@ -196,7 +196,7 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
         )  # fmt: skip
         later = Person(engine, "b", "words", key=whole.key, epoch=1)
         past = ResumeState(api.Open("b", CARD, seed=3), (), ("words",), progress=api.Progress(chunk=number, epoch=1))
-        assert isinstance(await engine.restore(past, kept.dumps(), later.hear), api.Opened)
+        assert isinstance(await engine.restore(past, parts.whole(kept.dumps(), {}), later.hear), api.Opened)
         await until(lambda: len(later.done) >= 2)
         assert later.digests()[:2] == [d.digest for d in wanted[:2]]
 

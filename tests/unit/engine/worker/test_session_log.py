@@ -111,8 +111,8 @@ def test_what_was_put_aside_goes_on_under_another_edge() -> None:
         ("day",),
         progress=api.Progress(chunk=7, epoch=1, paused=True, kbps=900, frame=9, pts=4500),
     )
-    kept = suspended.loads(suspended.dumps(suspended.SuspendedSession(past, b"snapshot")))
-    assert kept == suspended.SuspendedSession(past, b"snapshot")
+    kept = suspended.loads(suspended.dumps(suspended.SuspendedSession(past, b"snapshot", "a")))
+    assert kept == suspended.SuspendedSession(past, b"snapshot", "a")
     held = SessionLog.resumed(kept.resume_state, [].append, now=5.0)
     assert held.opened
     assert held.resume_state() == msgspec.structs.replace(past, at=5.0)

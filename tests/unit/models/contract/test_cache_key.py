@@ -77,7 +77,7 @@ def test_nothing_kept_under_another_key_is_served(field: str, monkeypatch: pytes
     theirs = msgspec.structs.replace(ours, **{field: OTHER[field]})
     kept = snapshot.Snapshot(theirs, 2, 1, 0, 3, 0, None, 0, (), (), None)
     with pytest.raises(snapshot.SnapshotMismatch, match=f"a snapshot of {field} "):
-        kept.carry_for(loaded)
+        kept.check(loaded)
 
 
 def ask(key: str = "snow", weight: float = 1.0, steps: int = 2, seed: int = 1, adapter: float = 1.0) -> Ask[object]:

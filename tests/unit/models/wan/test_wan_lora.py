@@ -7,8 +7,9 @@ import pytest
 import torch
 from worldroom.models.checkpoints import load
 from worldroom.models.checkpoints.check import find
+from worldroom.models.contract.adapters import BadAdapter
+from worldroom.models.shared import lora_file as lora
 from worldroom.models.shared.random_weights import draw
-from worldroom.models.wan import lora
 from worldroom.models.wan.card import SPECS
 from worldroom.models.wan.parity.rollout import SMALL
 from worldroom.models.wan.transformer import WanTransformer
@@ -34,7 +35,7 @@ def table(a: torch.Tensor, b: torch.Tensor) -> dict[str, torch.Tensor]:
 def test_merge_is_the_formula() -> None:
     made, a, b = network(), torch.full((4, 48), 0.5), torch.full((48, 4), 0.25)
     plain = made.get_parameter(f"{LAYER}.weight").clone()
-    lora.merge(made, lora.read(table(a, b), alpha=8.0, module=made))
+    lora.merge(made, lora.read_table(table(a, b), lora.layers_of(made), alpha=8.0))
     torch.testing.assert_close(made.get_parameter(f"{LAYER}.weight"), plain + 2.0 * 4 * 0.5 * 0.25)
 
 
@@ -49,8 +50,8 @@ def test_merge_is_the_formula() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(given: dict[str, torch.Tensor], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        lora.read(given, 8.0, network())
+    with pytest.raises(BadAdapter, match=says):
+        lora.read_table(given, lora.layers_of(network()), 8.0)
 
 
 def test_a_published_lora_is_checked_read_and_merged(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_a_published_lora_is_checked_read_and_merged(tmp_path: Path) -> None:
     found = find(component, tmp_path)
     net = network()
     plain = {name: value.clone() for name, value in net.named_parameters()}
-    lora.merge(net, lora.read(load.read(found), spec.lora_alpha, net))
+    lora.merge(net, lora.read_table(load.read(found), lora.layers_of(net), spec.lora_alpha))
     weight = f"{LAYER}.weight"
     a, b = (values[f"{LAYER}.lora_{side}.weight"].float() for side in "AB")
     torch.testing.assert_close(net.get_parameter(weight), plain[weight] + 2.0 * b @ a)

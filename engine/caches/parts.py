@@ -1,0 +1,71 @@
+"""Parts: the large pieces of a written world by their content, and the manifest that names them. Pure.
+
+    manifest = names of parts | a small body that refers to them | the parts themselves, where it has to stand alone
+
+A part is a ring entry, a carry, a prompt's embedding or a picture. It never changes, so it is written once and shared
+by every checkpoint, mark and fork that names it.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
+    """`digest` of the content, sha256 in hexadecimal; `size` in bytes."""
+
+    digest: str
+    size: int
+
+
+class PartLost(ValueError):
+    """A part that a manifest names is not there, or is not what it was."""
+
+
+class Manifest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """`inline`: the parts in their order, or nothing: then they lie in a store."""
+
+    parts: tuple[Part, ...]
+    body: bytes
+    inline: tuple[bytes, ...] = ()
+
+    def dumps(self) -> bytes:
+        return _encoder.encode(self)
+
+    def read(self, part: Part, stored: Callable[[Part], bytes] | None) -> bytes:
+        """The part's content, checked by its digest; `stored`: reads what does not lie inline. Raises `PartLost`."""
+        if self.inline and part in self.parts:
+            return checked(part, self.inline[self.parts.index(part)])
+        if stored is None:
+            raise PartLost(f"part {part.digest[:12]} of {part.size} bytes lies in no store")
+        return checked(part, stored(part))
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Manifest)
+
+
+def manifest_of(data: bytes) -> Manifest:
+    """Inverse of `Manifest.dumps`; raises `PartLost`."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise PartLost(f"not a manifest: {error}") from error
+
+
+def part_of(data: bytes) -> Part:
+    return Part(hashlib.sha256(data).hexdigest(), len(data))
+
+
+def checked(part: Part, data: bytes) -> bytes:
+    """The data, if it is the part's; raises `PartLost`."""
+    found = part_of(data)
+    if found != part:
+        raise PartLost(f"part {part.digest[:12]} of {part.size} bytes is now {found.digest[:12]} of {found.size} bytes")
+    return data
+
+
+def whole(body: bytes, parts: Mapping[Part, bytes]) -> bytes:
+    """A manifest that stands alone."""
+    return Manifest(tuple(parts), body, tuple(parts.values())).dumps()
