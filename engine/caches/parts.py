@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
+class WorldPart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
     """`digest` of the content, sha256 in hexadecimal; `size` in bytes."""
 
     digest: str
@@ -23,17 +23,17 @@ class PartLost(ValueError):
     """A part that a manifest names is not there, or is not what it was."""
 
 
-class Manifest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class WorldManifest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """`inline`: the parts in their order, or nothing: then they lie in a store."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[WorldPart, ...]
     body: bytes
     inline: tuple[bytes, ...] = ()
 
     def dumps(self) -> bytes:
         return _encoder.encode(self)
 
-    def read(self, part: Part, stored: Callable[[Part], bytes] | None) -> bytes:
+    def read(self, part: WorldPart, stored: Callable[[WorldPart], bytes] | None) -> bytes:
         """The part's content, checked by its digest; `stored`: reads what does not lie inline. Raises `PartLost`."""
         if self.inline and part in self.parts:
             return checked(part, self.inline[self.parts.index(part)])
@@ -43,22 +43,22 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Manifest)
+_decoder = msgspec.msgpack.Decoder(WorldManifest)
 
 
-def manifest_of(data: bytes) -> Manifest:
-    """Inverse of `Manifest.dumps`; raises `PartLost`."""
+def manifest_of(data: bytes) -> WorldManifest:
+    """Inverse of `WorldManifest.dumps`; raises `PartLost`."""
     try:
         return _decoder.decode(data)
     except msgspec.MsgspecError as error:
         raise PartLost(f"not a manifest: {error}") from error
 
 
-def part_of(data: bytes) -> Part:
-    return Part(hashlib.sha256(data).hexdigest(), len(data))
+def part_of(data: bytes) -> WorldPart:
+    return WorldPart(hashlib.sha256(data).hexdigest(), len(data))
 
 
-def checked(part: Part, data: bytes) -> bytes:
+def checked(part: WorldPart, data: bytes) -> bytes:
     """The data, if it is the part's; raises `PartLost`."""
     found = part_of(data)
     if found != part:
@@ -66,6 +66,6 @@ def checked(part: Part, data: bytes) -> bytes:
     return data
 
 
-def whole(body: bytes, parts: Mapping[Part, bytes]) -> bytes:
+def whole(body: bytes, parts: Mapping[WorldPart, bytes]) -> bytes:
     """A manifest that stands alone."""
-    return Manifest(tuple(parts), body, tuple(parts.values())).dumps()
+    return WorldManifest(tuple(parts), body, tuple(parts.values())).dumps()

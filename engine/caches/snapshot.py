@@ -21,9 +21,9 @@ from ...models.contract.loaded import LoadedCard
 from ...models.contract.loop import PromptAsk
 from ...models.contract.version import SOFTWARE
 from ...models.shared import serial
-from .parts import Manifest, Part, manifest_of, part_of, whole
+from .parts import WorldManifest, WorldPart, manifest_of, part_of, whole
 
-Read = Callable[[Part], bytes]
+Read = Callable[[WorldPart], bytes]
 
 
 class SnapshotMismatch(ValueError):
@@ -34,7 +34,7 @@ class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A prompt's embedding by its content key."""
 
     key: str
-    value: Part
+    value: WorldPart
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,15 +78,15 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     branch: int
     number: int
     epoch: int
-    carry: Part | None
+    carry: WorldPart | None
     count: int
-    entries: tuple[Part, ...]
+    entries: tuple[WorldPart, ...]
     features: tuple[Feature, ...]
-    picture: Part | None
+    picture: WorldPart | None
     opening: FirstFrames | None = None
     prompts: PromptProgress | None = None
-    extra: tuple[Part, ...] = ()
-    software: str = SOFTWARE
+    extra: tuple[WorldPart, ...] = ()
+    software: str = ""
 
     def dumps(self) -> bytes:
         return serial.dumps(self)
@@ -111,7 +111,7 @@ def loads(data: bytes) -> Snapshot:
     return serial.loads(data, Snapshot)
 
 
-def of_manifest(data: bytes) -> tuple[Snapshot, Manifest]:
+def of_manifest(data: bytes) -> tuple[Snapshot, WorldManifest]:
     """Raises `serial.SerialError` or `parts.PartLost`."""
     manifest = manifest_of(data)
     return loads(manifest.body), manifest
@@ -134,14 +134,16 @@ class Captured:
     extra: tuple[bytes, ...]
     features: tuple[tuple[str, object], ...]
     picture: NDArray[np.uint8] | None
-    sealed: dict[int, Part] = field(default_factory=dict)
+    sealed: dict[int, WorldPart] = field(default_factory=dict)
     """By stamp, once it is sealed."""
 
-    def seal(self, loaded: LoadedCard, known: Mapping[int, Part]) -> tuple[Snapshot, dict[Part, bytes | None]]:
+    def seal(
+        self, loaded: LoadedCard, known: Mapping[int, WorldPart]
+    ) -> tuple[Snapshot, dict[WorldPart, bytes | None]]:
         """The snapshot and all parts it names; None = kept already. Takes its time: reads every new byte."""
-        parts: dict[Part, bytes | None] = {}
+        parts: dict[WorldPart, bytes | None] = {}
 
-        def part(data: bytes) -> Part:
+        def part(data: bytes) -> WorldPart:
             made = part_of(data)
             parts[made] = data
             return made

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..spec import EngineSpec
-from .parts import Manifest, Part, PartLost, checked, manifest_of
+from .parts import PartLost, WorldManifest, WorldPart, checked, manifest_of
 from .tier import MARKS_MAX, NEWEST, Tier, file_of
 
 ASIDE = "aside "
@@ -29,10 +28,6 @@ class StoreBudget:
 
     memory: int | None = None
     disk: int | None = None
-
-
-def budget_of(spec: EngineSpec) -> StoreBudget:
-    return StoreBudget(spec.worlds_memory, spec.worlds_disk)
 
 
 class SnapshotFolder:
@@ -51,7 +46,11 @@ class SnapshotFolder:
     # ---- writing ---------------------------------------------------------------------------------------------------
 
     def put(
-        self, session: str, body: bytes, number: int | None = None, parts: Mapping[Part, bytes | None] | None = None
+        self,
+        session: str,
+        body: bytes,
+        number: int | None = None,
+        parts: Mapping[WorldPart, bytes | None] | None = None,
     ) -> int:
         """Replace the session's newest checkpoint. Returns the bytes that were written.
 
@@ -62,7 +61,7 @@ class SnapshotFolder:
         fresh = {part: data for part, data in named.items() if not self._holds(session, part)}
         if missing := next((part for part, data in fresh.items() if data is None), None):
             raise PartLost(f"part {missing.digest[:12]} of {missing.size} bytes was to be here and is not")
-        manifest = Manifest(tuple(named), body).dumps()
+        manifest = WorldManifest(tuple(named), body).dumps()
         written = len(manifest) + sum(part.size for part in fresh)
         tier = self._with_room(session, written)
         for part, data in fresh.items():
@@ -109,7 +108,7 @@ class SnapshotFolder:
     # ---- reading ---------------------------------------------------------------------------------------------------
 
     def get(self, session: str, whole: bool = False) -> bytes | None:
-        """Manifest of the newest checkpoint; `whole`: with its parts, so that it can be restored anywhere."""
+        """WorldManifest of the newest checkpoint; `whole`: with its parts, so that it can be restored anywhere."""
         for tier in self._tiers:
             if (data := tier.read(session, NEWEST)) is not None:
                 return self._whole(session, data) if whole else data
@@ -126,7 +125,7 @@ class SnapshotFolder:
                 return number, data
         return None
 
-    def read(self, session: str, part: Part) -> bytes:
+    def read(self, session: str, part: WorldPart) -> bytes:
         """A part's content, checked by its digest. Raises `PartLost`."""
         for tier in self._tiers:
             if (data := tier.read(session, file_of(part))) is not None:
@@ -142,7 +141,9 @@ class SnapshotFolder:
         for tier in self._tiers:
             tier.recount()
         read = manifest_of(manifest)
-        inline: Mapping[Part, bytes | None] = dict(zip(read.parts, read.inline, strict=True)) if read.inline else {}
+        inline: Mapping[WorldPart, bytes | None] = (
+            dict(zip(read.parts, read.inline, strict=True)) if read.inline else {}
+        )
         if not inline:
             inline = dict.fromkeys(read.parts)
             for part in read.parts:
@@ -173,12 +174,12 @@ class SnapshotFolder:
     def _tiers(self) -> tuple["Tier", ...]:
         return (self._memory,) if self._disk is None else (self._memory, self._disk)
 
-    def _holds(self, session: str, part: Part) -> bool:
+    def _holds(self, session: str, part: WorldPart) -> bool:
         return any(tier.has(session, file_of(part)) for tier in self._tiers)
 
     def _whole(self, session: str, manifest: bytes) -> bytes:
         read = manifest_of(manifest)
-        return Manifest(read.parts, read.body, tuple(self.read(session, part) for part in read.parts)).dumps()
+        return WorldManifest(read.parts, read.body, tuple(self.read(session, part) for part in read.parts)).dumps()
 
     def _with_room(self, session: str, size: int) -> "Tier":
         """Where so many bytes fit; a session's way back is given up before its present is."""

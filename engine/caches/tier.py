@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from .parts import Part, manifest_of
+from .parts import WorldPart, manifest_of
 
 MARKS_MAX = 16
 """Checkpoints of a session that are kept for going back."""
@@ -60,7 +60,7 @@ class Tier:
         os.replace(fresh, folder / name)
         self._count(folder)
 
-    def link(self, source: str, session: str, part: Part) -> bool:
+    def link(self, source: str, session: str, part: WorldPart) -> bool:
         """Another name for a part that lies here; False when it does not."""
         folder = self._path(session)
         folder.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ class Tier:
             self._sizes.pop(folder.name, None)
 
 
-def file_of(part: Part) -> str:
+def file_of(part: WorldPart) -> str:
     return f"{part.digest}.part"
 
 

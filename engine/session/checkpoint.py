@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from ...models.contract.loaded import Copied
+from ...models.contract.version import SOFTWARE
 from ..caches import snapshot
 from ..caches.entry_io import ReadEntries, WriteEntries
-from ..caches.parts import Part, PartLost
+from ..caches.parts import PartLost, WorldPart
 from ..caches.snapshot import Captured, Snapshot
 from ..caches.store import SnapshotFolder
 from ..caches.tier import StoreFull
@@ -83,6 +84,7 @@ async def capture(context: SessionContext, prompts: Prompts, latest_start: float
         picture=None,
         opening=world.first_frames,
         prompts=world.prompt_progress(),
+        software=SOFTWARE,
     )
     carry, picture, features = world.carry, world.picture, prompts.features()
     fresh = tuple(entry for entry, stamp in zip(entries, stamps, strict=True) if stamp not in known)
@@ -104,10 +106,10 @@ async def write_back(context: SessionContext, prompts: Prompts, data: bytes) -> 
     saved, manifest = snapshot.of_manifest(data)
     stored = None if store is None else partial(store.read, world.session)
 
-    def read(part: Part) -> bytes:
+    def read(part: WorldPart) -> bytes:
         return manifest.read(part, stored)
 
-    def read_all(parts: Sequence[Part]) -> tuple[bytes, ...]:
+    def read_all(parts: Sequence[WorldPart]) -> tuple[bytes, ...]:
         return tuple(map(read, parts))
 
     carry: Any = await loop.run_in_executor(services.encoders, saved.carry_for, world.served.loaded, read)
@@ -129,9 +131,9 @@ async def write_back(context: SessionContext, prompts: Prompts, data: bytes) -> 
         prompts.put(feature.key, snapshot.value_in(read(feature.value)))
 
 
-def _groups(entries: Sequence[Part]) -> Iterator[tuple[int, tuple[Part, ...]]]:
+def _groups(entries: Sequence[WorldPart]) -> Iterator[tuple[int, tuple[WorldPart, ...]]]:
     """Entries that are read and written together, each group with the place of its first."""
-    group: list[Part] = []
+    group: list[WorldPart] = []
     for at, part in enumerate(entries):
         group.append(part)
         if at == len(entries) - 1 or sum(one.size for one in group) + entries[at + 1].size > GROUP:

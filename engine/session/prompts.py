@@ -59,7 +59,7 @@ class Prompts:
 
     def learn_embedding(self, key: str, embedding: bytes) -> None:
         """As `learn`, for a prompt of which only that is left."""
-        self.put(key, serial.loads(embedding, snapshot.Feature).value)
+        self.put(key, snapshot.value_in(embedding))
 
     async def learn(self, text: str) -> None:
         """Hold a prompt without telling anybody; raises what encoding raises."""
@@ -87,8 +87,8 @@ class Prompts:
         """The text is encoded, and this session holds its feature."""
         embedding = b""
         if command.tell:
-            kept = snapshot.features_of(((key, self._services.features.get(key)),))
-            embedding = serial.dumps(kept[0]) if kept else b""
+            kept = snapshot.feature_bytes(((key, self._services.features.get(key)),))
+            embedding = kept[0][1] if kept else b""
         self._emit(api.PromptEncoded(self._session, command.version, key, meaning, embedding))
 
     async def _compute(self, command: api.EncodePrompt, key: str) -> None:

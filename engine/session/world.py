@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...models.contract.loop import Ask, Outcome
 from .. import api
-from ..caches.parts import Part
+from ..caches.parts import WorldPart
 from ..caches.slab_pool import CacheSlot
 from ..caches.snapshot import PromptProgress
 from ..card import CardRuntime
@@ -44,7 +44,7 @@ class SessionWorld:
         """Where the prompt loop is at this boundary, for a snapshot; who runs it says so."""
         self.progress: PromptProgress | None = None
         """Where the prompt loop is in a world that was restored; taken over once by who runs it."""
-        self.parts: dict[int, Part] = {}
+        self.parts: dict[int, WorldPart] = {}
         """By stamp: committed entries whose content lies in the store, so that no checkpoint reads them again."""
         self._restart: tuple[int, int, api.FirstFrames | None] | None = None
 

@@ -17,13 +17,13 @@ import msgspec
 from ...clock import Clock
 from .. import api
 from ..caches.parts import PartLost
-from ..caches.store import ASIDE, SnapshotFolder, budget_of
+from ..caches.store import ASIDE
 from ..device.history import StepHistory
 from ..session.resume_state import ResumeState
 from . import ipc, suspended
 from .process import COMMAND, StandbyWorker, WorkerProcess
 from .session_log import SessionLog
-from .spec import WorkerSpec, fresh_folder
+from .spec import WorkerSpec, fresh_folder, store_of
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class WorkerClient:
     def __init__(self, serving: WorkerSpec, clock: Clock, command: tuple[str, ...] = COMMAND) -> None:
         self._clock = clock
         self.folder = fresh_folder()
-        self._snapshots = SnapshotFolder(self.folder, serving.disk, budget_of(serving.spec))
+        self._snapshots = store_of(self.folder, serving.disk, serving.spec)
         self._snapshots.sweep(clock.wall() - KEPT_S)
         self._boot = serving.boot(self.folder)
         self._logs: dict[str, SessionLog] = {}

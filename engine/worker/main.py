@@ -23,11 +23,11 @@ from ...models.contract.loaded import LoadedCard
 from ...models.contract.recipe import RuntimeChoice
 from ...models.holding import DoesNotFit, check
 from .. import api
-from ..caches.store import SnapshotFolder, budget_of
 from ..cost_store import CostStore
 from ..device.memory import device_memory
 from ..engine import Engine
 from . import ipc
+from .spec import store_of
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class WorkerServer:
             for card in boot.cards
         ]
         folder = Path(boot.folder)
-        self._folder = SnapshotFolder(folder, Path(boot.disk) if boot.disk else None, budget_of(boot.spec))
+        self._folder = store_of(folder, Path(boot.disk) if boot.disk else None, boot.spec)
         prices = CostStore(Path(boot.prices)) if boot.prices else None
         self._engine = engine = Engine(
             tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept, prices=prices

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...models.contract.recipe import RuntimeChoice
+from ..caches.store import SnapshotFolder, StoreBudget
 from ..spec import EngineSpec
 from .ipc import Boot
 
@@ -38,6 +39,11 @@ class WorkerSpec:
         """The worker's first message; `folder` is the edge's own."""
         disk, checkpoint, prices = (str(place or "") for place in (self.disk, self.checkpoint, self.prices))
         return Boot(self.cards, self.choice, self.spec, str(folder), disk, checkpoint, prices, dict(self.options))
+
+
+def store_of(folder: Path, disk: Path | None, spec: EngineSpec) -> SnapshotFolder:
+    """Where the worlds of one edge are written down."""
+    return SnapshotFolder(folder, disk, StoreBudget(spec.worlds_memory, spec.worlds_disk))
 
 
 def fresh_folder() -> Path:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
@@ -36,7 +35,7 @@ Aliases = Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class LowRankPair:
     """One layer's A [rank, in] and B [out, rank]; `scale` is alpha / rank."""
 
     a_RK: Tensor
@@ -56,7 +55,7 @@ class Pair:
 class LowRank:
     """Pairs by the name of the layer they change."""
 
-    pairs: Mapping[str, Pair]
+    pairs: Mapping[str, LowRankPair]
 
     @property
     def rank(self) -> int:
@@ -126,35 +125,26 @@ def merge(module: nn.Module, low_rank: LowRank) -> None:
         parameter.copy_(parameter.float() + pair.delta().to(parameter.device))
 
 
-class PeftConfig(msgspec.Struct, frozen=True):
-    """What counts of an `adapter_config.json`."""
-
-    r: int
-    lora_alpha: float
-    use_rslora: bool = False
-    use_dora: bool = False
-    rank_pattern: dict[str, int] = {}
-    alpha_pattern: dict[str, float] = {}
-
-
 def _alpha(file: Path, metadata: Mapping[str, str]) -> float | None:
     """As the file beside it or its own header says."""
-    beside = file.with_name("adapter_config.json")
-    named = file.with_suffix(".json")
-    config = next((path for path in (named, beside) if path.is_file()), None)
+    beside = next((p for p in (file.with_suffix(".json"), file.with_name("adapter_config.json")) if p.is_file()), None)
     try:
-        if config is not None:
-            peft = msgspec.json.decode(config.read_bytes(), type=PeftConfig)
+        if beside is not None:
+            told = json.loads(beside.read_bytes())
         elif "lora_adapter_metadata" in metadata:
-            told = json.loads(metadata["lora_adapter_metadata"])
-            peft = msgspec.convert({key.rpartition(".")[2]: value for key, value in told.items()}, PeftConfig)
+            told = {
+                key.rpartition(".")[2]: value for key, value in json.loads(metadata["lora_adapter_metadata"]).items()
+            }
         else:
             return float(metadata["ss_network_alpha"]) if "ss_network_alpha" in metadata else None
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise BadAdapter(f"the configuration of '{file.name}' cannot be read: {error}") from error
-    if peft.use_dora or peft.alpha_pattern:
+        alpha, rank = float(told["lora_alpha"]), float(told["r"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadAdapter(
+            f"the configuration of '{file.name}' cannot be read: {type(error).__name__} {error}"
+        ) from error
+    if told.get("use_dora") or told.get("alpha_pattern"):
         raise BadAdapter(f"'{file.name}' has DoRA or an alpha of its own for some layers: that is not read here")
-    return peft.lora_alpha * (peft.r**0.5 if peft.use_rslora else 1.0)
+    return alpha * (rank**0.5 if told.get("use_rslora") else 1.0)
 
 
 def _names(layers: Mapping[str, tuple[int, ...]], aliases: Aliases) -> dict[str, str]:
@@ -173,11 +163,11 @@ def _layer(key: str, name: str, names: Mapping[str, str]) -> str:
     return names[bare]
 
 
-def _pair(layer: str, both: Mapping[str, Tensor], shape: tuple[int, ...], alpha: float | None) -> Pair:
+def _pair(layer: str, both: Mapping[str, Tensor], shape: tuple[int, ...], alpha: float | None) -> LowRankPair:
     if set(both) != {"A", "B"}:
         raise BadAdapter(f"'{layer}' has only side {', '.join(both)} of its LoRA")
     a, b = both["A"], both["B"]
     if a.ndim != 2 or b.ndim != 2 or (b.shape[0], a.shape[1]) != shape or a.shape[0] != b.shape[1]:
         raise BadAdapter(f"'{layer}' is {shape}, its LoRA is {tuple(b.shape)} x {tuple(a.shape)}")
     rank = a.shape[0]
-    return Pair(a, b, 1.0 if alpha is None else alpha / rank)
+    return LowRankPair(a, b, 1.0 if alpha is None else alpha / rank)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from worldroom.engine import api
-from worldroom.engine.caches.parts import Part
+from worldroom.engine.caches.parts import WorldPart
 from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
@@ -47,7 +47,7 @@ class Counting(SnapshotFolder):
         self.wrote: list[int] = []
 
     def put(
-        self, session: str, body: bytes, number: int | None = None, parts: dict[Part, bytes | None] | None = None
+        self, session: str, body: bytes, number: int | None = None, parts: dict[WorldPart, bytes | None] | None = None
     ) -> int:
         self.wrote.append(super().put(session, body, number, parts))
         return self.wrote[-1]

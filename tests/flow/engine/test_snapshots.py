@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
 from worldroom.engine.caches.store import SnapshotFolder
@@ -14,6 +15,7 @@ from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
+from worldroom.models.contract.version import SOFTWARE
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, steady, toy, until
 
@@ -166,9 +168,11 @@ def test_a_past_with_a_hole_is_a_fatal_fault_and_leaves_nothing_behind(tmp_path:
 
 
 def test_a_snapshot_of_another_card_is_refused() -> None:
-    kept = snapshot.Snapshot(snapshot.maker(drive()), 2, 1, 0, 3, 0, None, 0, (), (), None)
+    kept = snapshot.Snapshot(snapshot.maker(drive()), 2, 1, 0, 3, 0, None, 0, (), (), None, software=SOFTWARE)
     with pytest.raises(snapshot.SnapshotMismatch, match=r"snapshot of card, .* drive@.*: this worker runs toy@"):
         kept.check(toy())
+    with pytest.raises(snapshot.SnapshotMismatch, match=r"of version 0\.0\.9 of this program, this is"):
+        replace(kept, software="0.0.9").check(drive())
 
 
 async def sleeper(folder: Path) -> tuple[Worker, Person]:

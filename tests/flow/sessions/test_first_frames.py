@@ -13,6 +13,7 @@ from worldroom.engine.caches import parts, snapshot
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.models import catalog
 from worldroom.models.contract.loop import StepKind
+from worldroom.models.contract.version import SOFTWARE
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.replay import read as read_journal
 from worldroom.sessions.journal.replay import replay
@@ -192,7 +193,7 @@ def test_a_world_that_waits_for_its_opening_is_written_down_with_it() -> None:
 
         kept = snapshot.Snapshot(
             made_by=snapshot.maker(loaded), steps=4, seed=9, branch=0, number=number, epoch=1,
-            carry=None, count=0, entries=(), features=(), picture=None, opening=opening,
+            carry=None, count=0, entries=(), features=(), picture=None, opening=opening, software=SOFTWARE,
         )  # fmt: skip
         later = Person(engine, "b", "words", key=whole.key, epoch=1)
         past = ResumeState(api.Open("b", CARD, seed=3), (), ("words",), progress=api.Progress(chunk=number, epoch=1))

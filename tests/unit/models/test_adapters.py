@@ -133,7 +133,9 @@ def test_shared_plainly_they_are_within_tolerance_and_equal_to_merged_weights(tm
     for share in RAIN:
         file = tmp_path / f"{share.key}.safetensors"
         low_rank = lora_file.read_file(file, LAYERS)
-        scaled = {layer: lora_file.Pair(p.a_RK, p.b_NR, p.scale * share.scale) for layer, p in low_rank.pairs.items()}
+        scaled = {
+            layer: lora_file.LowRankPair(p.a_RK, p.b_NR, p.scale * share.scale) for layer, p in low_rank.pairs.items()
+        }
         lora_file.merge(merged.transformer, lora_file.LowRank(scaled))
     reference = WanRuntime(SPEC, merged, torch.float32, Sharing.PLAIN)
     reference.allocate(4)

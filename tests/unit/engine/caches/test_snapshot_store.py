@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from worldroom.engine.caches.entry_io import NoSlab, ReadEntries, WriteEntries, transfer
-from worldroom.engine.caches.parts import Part, PartLost, manifest_of, part_of
+from worldroom.engine.caches.parts import PartLost, WorldPart, manifest_of, part_of
 from worldroom.engine.caches.store import SnapshotFolder, StoreBudget
 from worldroom.engine.caches.tier import StoreFull
 from worldroom.models import catalog
@@ -19,7 +19,7 @@ def body(store: SnapshotFolder, session: str) -> bytes | None:
     return None if data is None else manifest_of(data).body
 
 
-def parts(*data: bytes) -> dict[Part, bytes | None]:
+def parts(*data: bytes) -> dict[WorldPart, bytes | None]:
     return {part_of(one): one for one in data}
 
 

@@ -11,6 +11,7 @@ from worldroom.models.contract.cache_key import CacheKey, content_of, key_of
 from worldroom.models.contract.conditions import AdapterShare, Conditions, PromptShare
 from worldroom.models.contract.intercept import Intercepted, step_key
 from worldroom.models.contract.loop import Ask, StepKind
+from worldroom.models.contract.version import SOFTWARE
 from worldroom.models.shared import compiled
 from worldroom.tests.fake_engine import toy
 
@@ -75,7 +76,7 @@ def test_nothing_kept_under_another_key_is_served(field: str, monkeypatch: pytes
     loaded = toy()
     ours = snapshot.maker(loaded)
     theirs = msgspec.structs.replace(ours, **{field: OTHER[field]})
-    kept = snapshot.Snapshot(theirs, 2, 1, 0, 3, 0, None, 0, (), (), None)
+    kept = snapshot.Snapshot(theirs, 2, 1, 0, 3, 0, None, 0, (), (), None, software=SOFTWARE)
     with pytest.raises(snapshot.SnapshotMismatch, match=f"a snapshot of {field} "):
         kept.check(loaded)
 
