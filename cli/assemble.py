@@ -24,6 +24,7 @@ from ..rtc.access.spec import AccessSpec, Tls
 from ..rtc.edge import EdgeSpec
 from ..rtc.http.app import create_app
 from ..rtc.http.server import EdgeServer
+from ..rtc.livekit.spec import LiveKitSpec
 from ..rtc.media.ice_servers import IceServersSpec
 from ..sessions.journal.archive import Archive
 from ..sessions.journal.archiver import Archiver, ArchiveSpec
@@ -77,6 +78,7 @@ class ServeSpec:
     access: AccessSpec = field(default_factory=AccessSpec)
     tls: Tls | None = None
     ice: IceServersSpec = field(default_factory=IceServersSpec)
+    livekit: LiveKitSpec | None = None
     media_address: str | None = None
     log_format: LogFormat = LogFormat.TEXT
 
@@ -130,7 +132,7 @@ async def _serve(
             stack.callback(noting.cancel)  # before the rooms close
         edge = EdgeSpec(WEB_ROOT, spec.loopback, spec.udp_ports, spec.ice, spec.media_address)
         library = Library(history, recordings)
-        app = create_app(rooms, engine, edge, clock, spec.access, library, films)
+        app = create_app(rooms, engine, edge, clock, spec.access, library, films, spec.livekit)
         server = EdgeServer(app, spec.tls)
         warming = asyncio.create_task(_warm_up(engine, server, listener, console, spec))
         await server.until_signal(listener)

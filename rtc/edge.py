@@ -116,6 +116,8 @@ class Edge:
         self._players: dict[tuple[str, str], Viewer] = {}
         """By room and id: viewers that HTTP knows by an address of their own."""
         self._streams: dict[str, Fanout] = {}
+        self._lent: set[str] = set()
+        """Rooms whose stream somebody beside the viewers follows."""
         self._past = EdgeTotals()
         self.delays = Delays()
         self._closing: set[asyncio.Task[None]] = set()
@@ -148,6 +150,15 @@ class Edge:
     def player(self, room: str, id: str) -> Viewer | None:
         return self._players.get((room, id))
 
+    def lend_stream(self, room: str) -> Fanout:
+        """A room's stream, for whoever shows it elsewhere; it is kept until `return_stream`."""
+        self._lent.add(room)
+        return self._stream(room)
+
+    def return_stream(self, room: str) -> None:
+        self._lent.discard(room)
+        self._drop_idle_streams()
+
     def open(self, room: str) -> bool:
         """Whether there is a world in that room to watch."""
         return self._rooms.has(room)
@@ -164,9 +175,7 @@ class Edge:
         self._check_places(newcomer.address)
         if (full := self._rooms.refuses(room, offer.token, newcomer.rights)) is not None:
             return full
-        fanout = self._streams.get(room)
-        if fanout is None:
-            fanout = self._streams[room] = Fanout(self._spec.bitrate, self._set_bitrate)
+        fanout = self._stream(room)
         servers = self._spec.ice.for_server(self._clock.wall())
         async with self._gate:
             viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, servers, self._gone, self.delays)
@@ -231,6 +240,12 @@ class Edge:
 
     # ---- within -----------------------------------------------------------------------------------------------------
 
+    def _stream(self, room: str) -> Fanout:
+        fanout = self._streams.get(room)
+        if fanout is None:
+            fanout = self._streams[room] = Fanout(self._spec.bitrate, self._set_bitrate)
+        return fanout
+
     def _set_bitrate(self, session: str, kbps: int) -> None:
         self._door.post(SetBitrate(session=session, kbps=kbps))
 
@@ -262,7 +277,7 @@ class Edge:
     def _drop_idle_streams(self) -> None:
         used = {viewer.fanout for viewer in self._viewers}
         for room, fanout in list(self._streams.items()):
-            if fanout not in used:
+            if fanout not in used and room not in self._lent:
                 del self._streams[room]
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:

@@ -120,7 +120,7 @@ class Viewer:
         rtp = sender.push(self.fanout.payloads(frame), frame.pts, frame.key)
         if rtp is not None:
             self._awaits_key = self._awaits_key and not frame.key
-            self._receipts.append(_receipt(frame, hold_us, rtp, self._clock.now()))
+            self._receipts.append(receipt_of(frame, hold_us, rtp, self._clock.now()))
             drives = self._participant is not None and self._participant.role is Role.DRIVER
             if drives and frame.input_seq > self._input_seq:
                 self._input_seq = frame.input_seq
@@ -251,7 +251,7 @@ class Viewer:
         self._gone(self)
 
 
-def _receipt(frame: Frame, hold_us: int, rtp: int, sent: float) -> Receipt:
+def receipt_of(frame: Frame, hold_us: int, rtp: int, sent: float) -> Receipt:
     timings = frame.timings
     told_us = timings.wait_us + timings.step_us + timings.decode_us + timings.encode_us
     return Receipt(

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import HTTPException
@@ -19,14 +20,19 @@ from ...sessions.rooms.rooms import Rooms
 from ..access.rates import Rates
 from ..access.spec import AccessSpec
 from ..edge import Edge, EdgeSpec
+from ..livekit.spec import LiveKitSpec
 from ..wire import ApiError
 from .answers import ApiFault, json_answer
 from .guard import Guard
 from .library import add_clips, add_library, add_recording
 from .lists import add_lists
+from .livekit import add_livekit
 from .offers import add_first_frames, add_ice, add_offers, add_rooms
 from .pages import add_pages, missing_page, wants_page
 from .whep import add_whep
+
+if TYPE_CHECKING:
+    from ..livekit.bridge import LiveKit
 
 
 def create_app(
@@ -37,19 +43,25 @@ def create_app(
     access: AccessSpec | None = None,
     library: Library | None = None,
     films: RoomRecordings | None = None,
+    livekit: LiveKitSpec | None = None,
 ) -> FastAPI:
-    """The application of one server; everything it does runs on the loop that serves it."""
+    """The application of one server; everything it does runs on the loop that serves it. `livekit` needs its SDK."""
     for noisy in ("aiortc", "aioice", "pyee"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     clock, access = clock or SystemClock(), access or AccessSpec()
     edge, rates = Edge(rooms, door, spec, clock, access.limits.viewers), Rates(access.limits)
+    bridge = None if livekit is None else _bridge(livekit, rooms, edge, clock)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         edge.start()
+        if bridge is not None:
+            bridge.start()
         try:
             yield
         finally:
+            if bridge is not None:
+                await bridge.close()
             await edge.close()
 
     app = FastAPI(title="Worldroom", lifespan=life, docs_url=None, redoc_url=None, openapi_url=None)
@@ -65,10 +77,19 @@ def create_app(
     if library is not None:
         add_library(app, library)
     add_whep(app, edge, access, rates, clock)
+    if bridge is not None:
+        app.state.livekit = bridge
+        add_livekit(app, bridge)
     add_ice(app, edge)
     add_lists(app, edge, rooms, door, rates)
     app.add_middleware(Guard, spec=access, clock=clock, rates=rates, seat_rights=rooms.rights)
     return app
+
+
+def _bridge(spec: LiveKitSpec, rooms: Rooms, edge: Edge, clock: Clock) -> "LiveKit":
+    from ..livekit.bridge import LiveKit  # LiveKit's SDK is an optional dependency
+
+    return LiveKit(spec, rooms, edge, clock)
 
 
 def _add_errors(app: FastAPI, web_root: Path) -> None:

@@ -19,6 +19,8 @@ from worldroom.rtc.access.spec import AccessSpec
 from worldroom.rtc.edge import Edge, EdgeSpec
 from worldroom.rtc.http.app import create_app
 from worldroom.rtc.http.server import EdgeServer
+from worldroom.rtc.livekit.bridge import LiveKit
+from worldroom.rtc.livekit.spec import LiveKitSpec
 from worldroom.rtc.media.ice_servers import IceServersSpec
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
@@ -177,6 +179,7 @@ class Served:
     journal: Journal
     engine: BarEngine
     edge: Edge
+    livekit: LiveKit | None = None
 
     @property
     def url(self) -> str:
@@ -209,19 +212,27 @@ async def serving(
     udp_ports: tuple[int, int] | None = None,
     access: AccessSpec | None = None,
     ice: IceServersSpec | None = None,
+    livekit: LiveKitSpec | None = None,
 ) -> AsyncIterator[Served]:
     clock, engine = SystemClock(), BarEngine()
     journal = Journal(clock)
     rooms = Rooms(engine, journal, clock, RoomsSpec(card="toy"))
     spec = EdgeSpec(web_root=web_root, loopback_only=True, udp_ports=udp_ports, ice=ice or IceServersSpec())
-    app = create_app(rooms, engine, spec, access=access)
+    app = create_app(rooms, engine, spec, access=access, livekit=livekit)
     listener = socket.create_server(("127.0.0.1", 0))
     server = EdgeServer(app)
     task = asyncio.create_task(server.until_signal(listener))
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     try:
-        yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", rooms, journal, engine, app.state.edge)
+        yield Served(
+            f"http://127.0.0.1:{listener.getsockname()[1]}",
+            rooms,
+            journal,
+            engine,
+            app.state.edge,
+            getattr(app.state, "livekit", None),
+        )
     finally:
         server.should_exit = True
         await task

@@ -15,6 +15,7 @@ from worldroom.clock import SystemClock
 from worldroom.rtc.access.keys import ApiKey, ApiKeys
 from worldroom.rtc.access.spec import AccessSpec
 from worldroom.rtc.access.tokens import mint
+from worldroom.rtc.livekit.spec import LiveKitSpec
 from worldroom.sessions import messages
 from worldroom.sessions.messages import ClientMessage, Grant
 from worldroom.sessions.rooms.participant import Participant
@@ -70,6 +71,7 @@ ENDPOINTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
     ("GET", "/v1/trace", {}, ""),
     ("GET", "/v1/something-new", {}, ""),
     ("GET", "/v1/rooms/test/ice", {}, ""),
+    ("POST", "/v1/rooms/test/livekit", {}, ""),
     ("POST", "/v1/rooms/test/offer", {"Content-Type": "application/json"}, "offer"),
     ("POST", "/v1/rooms/test/first_frame", {"Content-Type": "image/png"}, "x"),
     ("POST", "/v1/rooms/test/whep", {"Content-Type": "application/sdp"}, "sdp"),
@@ -177,7 +179,8 @@ def current(mark: str, table: str) -> None:
 
 
 async def test_every_endpoint_by_everybody_is_what_the_page_says(web_root: Path) -> None:
-    async with serving(web_root, access=AccessSpec(keys=ApiKeys([KEY]))) as served:
+    nowhere = LiveKitSpec("ws://127.0.0.1:9", KEY)
+    async with serving(web_root, access=AccessSpec(keys=ApiKeys([KEY])), livekit=nowhere) as served:
         rows = await http_table(served)
     current("endpoints", markdown(["", *(caller.name for caller in CALLERS)], rows))
 

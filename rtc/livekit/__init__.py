@@ -1,0 +1,1 @@
+"""Rooms of this server as rooms of a LiveKit server."""
