@@ -1,4 +1,4 @@
-"""Options that say by which addresses and ports pictures travel."""
+"""Options that say by which addresses and ports pictures travel, and through whom."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -7,10 +7,11 @@ import typer
 
 from ..rtc.media.ice_servers import IceServersSpec
 from .errors import fail
+from .livekit import LiveKitOptions
 
 
 @dataclass(frozen=True)
-class NetworkOptions:
+class NetworkOptions(LiveKitOptions):
     """STUN and TURN servers are handed to clients; `relay`: this server uses them too."""
 
     loopback: Annotated[bool, typer.Option("--loopback", help="WebRTC over 127.0.0.1 only (tests, benchmarks).")] = (

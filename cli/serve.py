@@ -12,7 +12,6 @@ from .access import AccessOptions
 from .engine_options import EngineOptions
 from .errors import fail
 from .journal_options import JournalOptions, KeepOptions, RecordWhat
-from .livekit import LiveKitOptions
 from .logs import LogFormat
 from .network import NetworkOptions
 from .option_groups import takes
@@ -21,7 +20,7 @@ from .options import OptionFlag, options_of
 AUTO, SLOTS_MAX = "auto", 256
 
 
-@takes(EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions, LiveKitOptions)
+@takes(EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions)
 def serve(
     card: Annotated[str, typer.Option(help="The world to serve; `worldroom cards list` shows them.")] = "drive",
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
@@ -53,7 +52,6 @@ def serve(
     keep: KeepOptions,
     access: AccessOptions,
     network: NetworkOptions,
-    livekit: LiveKitOptions,
 ) -> None:
     """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
     from .assemble import ServeSpec, UserFault, run_server
@@ -78,7 +76,7 @@ def serve(
         udp_ports=network.ports(),
         media_address=network.media_address,
         ice=network.ice(),
-        livekit=livekit.livekit(),
+        livekit=network.livekit(),
         access=access.spec(host),
         log_format=log_format,
         tls=access.tls(),

@@ -1,6 +1,6 @@
 """A small LiveKit server for tests: enough of its signalling for LiveKit's own clients to meet in a room.
 
-    client -- websocket /rtc --> join, offer and answer, trickle, add_track, ping, leave   (livekit_rtc.proto)
+    client -- websocket /rtc --> join, offer and answer, trickle, add_track, ping, leave   (LiveKit's protocol 15)
     client == publisher connection ==> its data, its video        server == subscriber connection ==> everybody else's
 
 One H.264 track a room is forwarded as it comes, packet by packet. No simulcast, no ICE restart: who wants to resume is

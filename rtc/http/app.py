@@ -78,10 +78,9 @@ def create_app(
         add_library(app, library)
     add_whep(app, edge, access, rates, clock)
     if bridge is not None:
-        app.state.livekit = bridge
         add_livekit(app, bridge)
     add_ice(app, edge)
-    add_lists(app, edge, rooms, door, rates)
+    add_lists(app, edge, rooms, door, rates, None if bridge is None else bridge.counts)
     app.add_middleware(Guard, spec=access, clock=clock, rates=rates, seat_rights=rooms.rights)
     return app
 

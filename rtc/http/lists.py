@@ -1,6 +1,7 @@
 """What can be looked up: health, metrics, cards, capacity, sessions, the last steps, and rooms one may see."""
 
 import asyncio
+from collections.abc import Callable
 
 from fastapi import FastAPI, Request, Response
 
@@ -8,6 +9,7 @@ from ...engine.api import EngineClient
 from ...sessions.rooms.rooms import Rooms
 from ..access.rates import Rates
 from ..edge import Edge
+from ..livekit.spec import LiveKitCounts
 from .answers import BUSY_RETRY_S, ApiFault, access_of, json_answer
 from .metrics import CONTENT_TYPE, exposition
 from .trace import chrome_trace
@@ -16,7 +18,14 @@ STEPS_MAX = 2000
 """Of a trace: about half a megabyte."""
 
 
-def add_lists(app: FastAPI, edge: Edge, rooms: Rooms, door: EngineClient, rates: Rates) -> None:
+def add_lists(
+    app: FastAPI,
+    edge: Edge,
+    rooms: Rooms,
+    door: EngineClient,
+    rates: Rates,
+    livekit: Callable[[], LiveKitCounts] | None,
+) -> None:
     tracing = asyncio.Lock()
 
     @app.get("/healthz")
@@ -35,7 +44,7 @@ def add_lists(app: FastAPI, edge: Edge, rooms: Rooms, door: EngineClient, rates:
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(exposition(edge, rooms, door, rates), media_type=CONTENT_TYPE)
+        return Response(exposition(edge, rooms, door, rates, livekit and livekit()), media_type=CONTENT_TYPE)
 
     @app.get("/v1/cards")
     async def cards() -> Response:

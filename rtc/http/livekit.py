@@ -7,7 +7,7 @@ from typing import Protocol
 from fastapi import FastAPI, Request, Response
 
 from ...sessions.rooms.rights import Rights
-from ..livekit.spec import LiveKitPass
+from ..livekit.spec import LiveKitCounts, LiveKitPass
 from .answers import access_of, json_answer, named
 
 
@@ -15,6 +15,8 @@ class Invites(Protocol):
     """The rooms that are in LiveKit; their SDK is optional, so that this file does not import them."""
 
     def invite(self, room: str, rights: Rights) -> LiveKitPass: ...
+
+    def counts(self) -> LiveKitCounts: ...
 
 
 def add_livekit(app: FastAPI, livekit: Invites) -> None:

@@ -13,6 +13,7 @@ from ...sessions.counters import GAUGES
 from ...sessions.rooms.rooms import Rooms
 from ..access.rates import Rates
 from ..edge import Edge
+from ..livekit.spec import LiveKitCounts
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -35,8 +36,11 @@ ABOUT_EDGE = {
 class EdgeCollector(Collector):
     """See the module docstring."""
 
-    def __init__(self, edge: Edge, rooms: Rooms, door: EngineClient, rates: Rates) -> None:
+    def __init__(
+        self, edge: Edge, rooms: Rooms, door: EngineClient, rates: Rates, livekit: LiveKitCounts | None
+    ) -> None:
         self._rates = rates
+        self._livekit = livekit
         self._edge = edge
         self._rooms = rooms
         self._door = door
@@ -45,6 +49,8 @@ class EdgeCollector(Collector):
         yield from self._of_edge()
         yield from self._of_rooms()
         yield self._of_rates()
+        if self._livekit is not None:
+            yield from _of_livekit(self._livekit)
         for capacity in self._door.capacity():
             yield from _of_card(capacity)
 
@@ -86,6 +92,14 @@ class EdgeCollector(Collector):
                 yield CounterMetricFamily(f"worldroom_rooms_{name}", f"{about} in all rooms", value=count)
 
 
+def _of_livekit(counts: LiveKitCounts) -> Iterator[Metric]:
+    yield GaugeMetricFamily("worldroom_livekit_rooms", "rooms joined in LiveKit now", value=counts.rooms)
+    yield GaugeMetricFamily("worldroom_livekit_people", "people in them now", value=counts.people)
+    yield CounterMetricFamily("worldroom_livekit_connects", "connections made to LiveKit", value=counts.connects)
+    yield CounterMetricFamily("worldroom_livekit_malformed", "messages that could not be read", value=counts.malformed)
+    yield CounterMetricFamily("worldroom_livekit_dropped", "messages that could not be sent", value=counts.dropped)
+
+
 def _of_card(capacity: Capacity) -> Iterator[Metric]:
     labels, at = ("card", "device"), (capacity.card, capacity.device)
     gauges: tuple[tuple[str, str, float], ...] = (
@@ -124,8 +138,10 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         yield counter
 
 
-def exposition(edge: Edge, rooms: Rooms, door: EngineClient, rates: Rates) -> bytes:
+def exposition(
+    edge: Edge, rooms: Rooms, door: EngineClient, rates: Rates, livekit: LiveKitCounts | None = None
+) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
-    registry.register(EdgeCollector(edge, rooms, door, rates))
+    registry.register(EdgeCollector(edge, rooms, door, rates, livekit))
     return generate_latest(registry)

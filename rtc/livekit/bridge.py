@@ -1,14 +1,14 @@
 """All rooms that are rooms of a LiveKit server, too: those that are open here, and those somebody has a pass for."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...clock import Clock
 from ...sessions.rooms.rights import Rights
 from ...sessions.rooms.rooms import Rooms
 from ..edge import Edge
 from .room import LiveKitRoom
-from .spec import LiveKitPass, LiveKitSpec, guest_pass
+from .spec import LiveKitCounts, LiveKitPass, LiveKitSpec, guest_pass
 
 LOOK_S = 0.5
 UNWANTED_S = 60.0
@@ -27,6 +27,7 @@ class LiveKit:
     def __init__(self, spec: LiveKitSpec, rooms: Rooms, edge: Edge, clock: Clock) -> None:
         self._spec, self._rooms, self._edge, self._clock = spec, rooms, edge, clock
         self._joined: dict[str, _Joined] = {}
+        self._counts = LiveKitCounts()
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -46,13 +47,14 @@ class LiveKit:
         self._join(room).wanted_at = self._clock.now()
         return guest_pass(self._spec, room, rights, self._clock.wall())
 
-    def rooms(self) -> tuple[LiveKitRoom, ...]:
-        return tuple(joined.room for joined in self._joined.values())
+    def counts(self) -> LiveKitCounts:
+        people = sum(joined.room.people for joined in self._joined.values())
+        return replace(self._counts, rooms=len(self._joined), people=people)
 
     def _join(self, name: str) -> LiveKitRoom:
         joined = self._joined.get(name)
         if joined is None:
-            room = LiveKitRoom(name, self._spec, self._rooms, self._edge.lend_stream(name), self._clock)
+            room = LiveKitRoom(name, self._spec, self._rooms, self._edge.lend_stream(name), self._clock, self._counts)
             joined = self._joined[name] = _Joined(room, asyncio.create_task(room.run(), name=f"livekit {name}"))
         return joined.room
 

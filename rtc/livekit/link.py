@@ -13,7 +13,7 @@ from typing import Protocol
 from livekit import rtc
 
 from ...sessions.rooms.rights import Rights
-from .spec import Topic, rights_of
+from .spec import LiveKitCounts, Topic, rights_of
 from .video import VideoTrack, video_track
 
 log = logging.getLogger(__name__)
@@ -51,13 +51,13 @@ class Outgoing:
 class LiveKitLink:
     """See the module docstring. `over` is set when the SDK has given up on the connection."""
 
-    def __init__(self, events: LinkEvents) -> None:
+    def __init__(self, events: LinkEvents, counts: LiveKitCounts) -> None:
+        self._counts = counts
         self._events = events
         self._room = rtc.Room()
         self._waiting: deque[Outgoing] = deque()
         self._more, self._sent = asyncio.Event(), asyncio.Event()
         self._sending: asyncio.Task[None] | None = None
-        self.dropped = 0
         self.over = asyncio.Event()
         self._room.on("participant_connected", self._came)
         self._room.on("participant_active", self._came)
@@ -91,7 +91,7 @@ class LiveKitLink:
         if len(self._waiting) >= WAITING_MAX or (
             message.topic is Topic.RECEIPTS and len(self._waiting) >= WAITING_MAX // 8
         ):
-            self.dropped += 1
+            self._counts.dropped += 1
             return
         self._waiting.append(message)
         self._more.set()
@@ -141,6 +141,6 @@ class LiveKitLink:
                         message.text, reliable=message.topic.reliable, destination_identities=to, topic=message.topic
                     )
                 except rtc.participant.PublishDataError:
-                    self.dropped += 1  # while the connection is being made anew
+                    self._counts.dropped += 1  # while the connection is being made anew
                 self._waiting.popleft()
             self._sent.set()

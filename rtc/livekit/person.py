@@ -9,6 +9,7 @@ from ...sessions.messages import Leave, Ping, Pong, Problem, Role, ServerMessage
 from ...sessions.rooms.participant import Participant
 from ...sessions.rooms.rights import Rights
 from ..wire import Channel, WireError, decode_client
+from .spec import LiveKitCounts
 
 log = logging.getLogger(__name__)
 
@@ -17,10 +18,14 @@ class LiveKitPerson:
     """`tell` sends to them alone; `show` gets every frame of the world, once for each person."""
 
     def __init__(
-        self, rights: Rights, tell: Callable[[ServerMessage], None], show: Callable[[Frame, int], None]
+        self,
+        rights: Rights,
+        tell: Callable[[ServerMessage], None],
+        show: Callable[[Frame, int], None],
+        counts: LiveKitCounts,
     ) -> None:
         self.rights = rights
-        self.malformed = 0
+        self._counts = counts
         self._tell, self._show = tell, show
         self._participant: Participant | None = None
         self._gone = False
@@ -64,7 +69,7 @@ class LiveKitPerson:
         try:
             message = decode_client(data, channel)
         except WireError as error:
-            self.malformed += 1
+            self._counts.malformed += 1
             self._participant.malformed(f"{error.code}: {error.detail}", error.id)
             return
         if isinstance(message, Ping):

@@ -22,7 +22,7 @@ from ..viewer import receipt_of
 from ..wire import Channel, channel_of, encode
 from .link import LinkLost, LiveKitLink, Outgoing
 from .person import LiveKitPerson
-from .spec import LiveKitSpec, Topic, host_token
+from .spec import LiveKitCounts, LiveKitSpec, Topic, host_token
 from .video import VideoTrack
 
 log = logging.getLogger(__name__)
@@ -35,8 +35,11 @@ LAST_WORDS_S = 0.3
 class LiveKitRoom:
     """See the module docstring. `fanout`: the room's stream, whose rate suits LiveKit's side too."""
 
-    def __init__(self, name: str, spec: LiveKitSpec, rooms: Rooms, fanout: Fanout, clock: Clock) -> None:
+    def __init__(
+        self, name: str, spec: LiveKitSpec, rooms: Rooms, fanout: Fanout, clock: Clock, counts: LiveKitCounts
+    ) -> None:
         self.name = name
+        self._counts = counts
         self._spec, self._rooms, self._fanout, self._clock = spec, rooms, fanout, clock
         self._people: dict[str, LiveKitPerson] = {}
         self._link: LiveKitLink | None = None
@@ -45,7 +48,6 @@ class LiveKitRoom:
         self._kbps: int | None = None
         self._receipts: list[Receipt] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self.connects = 0
         self.wanted_at = clock.now()
         """When somebody was last there or asked to come."""
 
@@ -58,11 +60,11 @@ class LiveKitRoom:
         failures = 0
         try:
             while True:
-                link = LiveKitLink(self)
+                link = LiveKitLink(self, self._counts)
                 self._link = link
                 try:
                     await link.connect(self._spec.url, host_token(self._spec, self.name, self._clock.wall()))
-                    self.connects += 1
+                    self._counts.connects += 1
                     failures = 0
                     log.info("room %s is a room of the LiveKit server, too", self.name)
                     await link.over.wait()
@@ -89,7 +91,7 @@ class LiveKitRoom:
         def tell(message: ServerMessage) -> None:
             self._tell(identity, message)
 
-        person = self._people[identity] = LiveKitPerson(rights, tell, self._show)
+        person = self._people[identity] = LiveKitPerson(rights, tell, self._show, self._counts)
         self._start(self._seat(identity, person))
 
     def went(self, identity: str, on_purpose: bool) -> None:

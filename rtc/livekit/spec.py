@@ -27,6 +27,17 @@ class LiveKitSpec:
     identity: str = "worldroom"
 
 
+@dataclass(slots=True)
+class LiveKitCounts:
+    """Of one server, for /metrics. `rooms` and `people`: joined now; the others sums."""
+
+    rooms: int = 0
+    people: int = 0
+    connects: int = 0
+    malformed: int = 0
+    dropped: int = 0
+
+
 class LiveKitPass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The 201 answer of POST /v1/rooms/{room}/livekit: what livekit-client connects with. `host`: the participant whose
     video is the world and to whom messages go."""

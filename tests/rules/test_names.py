@@ -9,6 +9,11 @@ from worldroom.tests.rules.sources import SOURCES, TESTS, of_family, parsed, rel
 OF_LIBRARIES = {
     ("tests/flow/rtc/test_rtc_loss.py", "_send"): "aiortc's transport, to lose packets",
     ("tests/flow/rtc/test_rtc_peers.py", "_ssrc"): "aiortc's sender",
+    ("tests/livekit_server.py", "_ssrc"): "aiortc's sender",
+    (
+        "tests/livekit_server.py",
+        "_RTCPeerConnection__createDtlsTransport",
+    ): "aiortc's connection, to keep it on loopback",
     ("tests/flow/rtc/test_rtc_peers.py", "_handle_rtcp_packet"): "aiortc's sender, to give it a packet",
 }
 """Private names that a library has too."""

@@ -19,7 +19,6 @@ from worldroom.rtc.access.spec import AccessSpec
 from worldroom.rtc.edge import Edge, EdgeSpec
 from worldroom.rtc.http.app import create_app
 from worldroom.rtc.http.server import EdgeServer
-from worldroom.rtc.livekit.bridge import LiveKit
 from worldroom.rtc.livekit.spec import LiveKitSpec
 from worldroom.rtc.media.ice_servers import IceServersSpec
 from worldroom.sessions.journal import events
@@ -179,7 +178,6 @@ class Served:
     journal: Journal
     engine: BarEngine
     edge: Edge
-    livekit: LiveKit | None = None
 
     @property
     def url(self) -> str:
