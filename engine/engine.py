@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
+
 from ..clock import Clock
 from ..models import holding
 from ..models.contract.loaded import LoadedCard
@@ -28,6 +30,7 @@ from .device.instructions import instruction_set
 from .device.observers import Finite, Observer
 from .maintenance import Maintenance
 from .output.encode import H264Encoder
+from .output.mosaic import Mosaic
 from .scheduling.costs import Costs
 from .scheduling.scheduler import Rules
 from .services import Services
@@ -132,6 +135,44 @@ class Engine:
             return api.Refused(opening.session, api.RefusalReason.CONFLICT, "it cannot be taken over here", 0, 0.0)
         return await self._enter(opening, events, resume_state, snapshot)
 
+    async def fork(
+        self, command: api.ForkSession, events: Callable[[api.Event], None], parted: Callable[[api.Forked], None]
+    ) -> api.Refused | None:
+        """Let other futures of a session in, all or none. `parted` hears when they are there, before they go on."""
+        source, names = self._sessions.get(command.session), [branch.session for branch in command.branches]
+        if source is None or source.suspended or not self._sessions.keys().isdisjoint(names):
+            return api.Refused(command.session, api.RefusalReason.CONFLICT, "it cannot be forked now", 0, 0.0)
+        if (no := self._admission.refuses_branches(source, len(names))) is not None:
+            return self._admission.refused(source.opening, no)
+        into, there, detail = {}, False, "closed while it was forked"
+        for branch in command.branches:
+            opening = msgspec.structs.replace(source.opening, session=branch.session, line="")
+            state = ResumeState(opening, progress=api.Progress(epoch=branch.epoch, paused=True))
+            made = self._session(opening, events, state)
+            made.unborn, into[made] = True, branch.noise
+        try:
+            await asyncio.gather(*(session.start() for session in into))
+            there = await source.fork(into, lambda at, mark: parted(api.Forked(source.session, at, mark)))
+        except Exception as problem:
+            detail = f"{type(problem).__name__}: {problem}"
+        if there:
+            return None
+        for session in into:
+            self._close(session)
+        return api.Refused(command.session, api.RefusalReason.CONFLICT, detail, 0, 0.0)
+
+    def _session(
+        self,
+        opening: api.Open,
+        events: Callable[[api.Event], None],
+        resume_state: ResumeState | None = None,
+        snapshot: bytes | None = None,
+    ) -> EngineSession:
+        served, fits = self.runtimes[opening.card], self._admission.fits
+        session = EngineSession(opening, served, self.services, events, self._released, fits, resume_state, snapshot)
+        self._sessions[session.session] = session
+        return session
+
     async def _enter(
         self,
         opening: api.Open,
@@ -139,9 +180,8 @@ class Engine:
         resume_state: ResumeState | None = None,
         snapshot: bytes | None = None,
     ) -> api.Opened | api.Refused:
-        served, fits = self.runtimes[opening.card], self._admission.fits
-        session = EngineSession(opening, served, self.services, events, self._released, fits, resume_state, snapshot)
-        self._sessions[session.session] = session
+        session = self._session(opening, events, resume_state, snapshot)
+        served = session.served
         try:
             await session.start()
         except BaseException:
@@ -227,8 +267,20 @@ class Engine:
                 self._admission.give_up(command.session)
         elif isinstance(command, api.Close):
             self._close(session)
+        elif isinstance(command, api.ShowBeside):
+            self._side_by_side(session, command)
         else:
             session.obey(command)
+
+    def _side_by_side(self, leads: EngineSession, command: api.ShowBeside) -> None:
+        """Those that are here; without others, that one alone."""
+        others = [self._sessions[name] for name in command.others if name in self._sessions]
+        if not others:
+            leads.pacer.show_alone()
+            return
+        mosaic = Mosaic(leads.served.loaded.card.frame, 1 + len(others))
+        for place, session in enumerate((leads, *others)):
+            session.pacer.show_in(mosaic, place)
 
     def _close(self, session: EngineSession) -> None:
         if self._sessions.get(session.session) is session:

@@ -10,6 +10,25 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from .client_messages import Choose as Choose
+from .client_messages import ClientMessage as ClientMessage
+from .client_messages import Feedback as Feedback
+from .client_messages import Fork as Fork
+from .client_messages import Input as Input
+from .client_messages import KeyEdge as KeyEdge
+from .client_messages import Leave as Leave
+from .client_messages import PassWheel as PassWheel
+from .client_messages import PauseWorld as PauseWorld
+from .client_messages import Ping as Ping
+from .client_messages import Prompt as Prompt
+from .client_messages import RefuseWheel as RefuseWheel
+from .client_messages import Regenerate as Regenerate
+from .client_messages import ResetWorld as ResetWorld
+from .client_messages import ResumeWorld as ResumeWorld
+from .client_messages import Rewind as Rewind
+from .client_messages import Shown as Shown
+from .client_messages import Transition as Transition
+from .client_messages import Way as Way
 from .terms import ChannelMessage as ChannelMessage
 from .terms import ControlLevel as ControlLevel
 from .terms import Grant as Grant
@@ -23,143 +42,6 @@ from .terms import Unit as Unit
 
 PROTOCOL = 2
 """Grows when a client of before could misunderstand a message; new fields and new messages alone do not count."""
-
-
-# ---- client to server -----------------------------------------------------------------------------------------------
-
-
-class KeyEdge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key went down or up at client sequence `seq`."""
-
-    seq: Seq
-    key: KeyCode
-    down: bool
-
-
-class Input(ChannelMessage, frozen=True):
-    """Channel `input` (unordered, never retransmitted), so each message is whole: the state now plus recent edges.
-
-    `seq` grows by one with every change the client makes. `held`: keys down now. `edges`: the last changes, newest
-    last, repeated over several messages against loss. `pointer`: motion summed since the client began, so that a lost
-    message loses no motion. `levels`: how far sticks and triggers press controls, as (index in `Welcome.controls`,
-    0..1); a control that is not `analog` takes half and more as pressed.
-    """
-
-    seq: Seq
-    held: Annotated[tuple[KeyCode, ...], Meta(max_length=16)]
-    edges: Annotated[tuple[KeyEdge, ...], Meta(max_length=16)] = ()
-    pointer: tuple[float, float] = (0.0, 0.0)
-    sent_ms: float = 0.0
-    levels: Annotated[tuple[ControlLevel, ...], Meta(max_length=16)] = ()
-
-
-class Transition(StrEnum):
-    """RECACHE: a cut after which the world also remembers what it showed under the new words (`Welcome.recache`)."""
-
-    CUT = "cut"
-    BLEND = "blend"
-    RECACHE = "recache"
-
-
-class Prompt(ChannelMessage, frozen=True):
-    """Change the world by words. `seconds` is the length of a blend; a cut happens at the next chunk."""
-
-    id: Seq
-    text: PromptText
-    transition: Transition = Transition.BLEND
-    seconds: Annotated[float, Meta(ge=0.0, le=10.0)] = 0.5
-
-
-class PauseWorld(ChannelMessage, frozen=True):
-    id: Seq
-
-
-class ResumeWorld(ChannelMessage, frozen=True):
-    id: Seq
-
-
-class ResetWorld(ChannelMessage, frozen=True):
-    """Start the world anew (a new epoch) under the current prompt; `seed` None = a fresh one."""
-
-    id: Seq
-    seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
-
-
-class Rewind(ChannelMessage, frozen=True):
-    """Back by so many seconds of the world, and on from there in another future. What played so far stands still until
-    `choose`. Applied at the chunk that it goes on with.
-    """
-
-    id: Seq
-    seconds: Annotated[float, Meta(gt=0.0, le=60.0)]
-
-
-class Choose(ChannelMessage, frozen=True):
-    """After a `rewind`: go on with the future that plays, or with the other one. A tie and a skip keep the one that
-    plays and say that it was not preferred, or not judged."""
-
-    id: Seq
-    keep: Keep
-
-
-class Feedback(ChannelMessage, frozen=True):
-    """A like (+1) or dislike (-1) of what is on screen: chunk as the client last showed it."""
-
-    id: Seq
-    chunk: Seq
-    value: Annotated[int, Meta(ge=-1, le=1)]
-
-
-class PassWheel(ChannelMessage, frozen=True):
-    """The driver hands over to somebody who is connected, or lets go of the wheel when `to` is missing.
-
-    From anyone else, without `to`: takes the wheel when nobody holds it or its holder has been away for a few seconds;
-    otherwise asks for it (`Participants.asking`). Who asks gets it when the driver grants it, leaves or does nothing.
-    """
-
-    id: Seq
-    to: Annotated[str, Meta(max_length=64)] | None = None
-
-
-class RefuseWheel(ChannelMessage, frozen=True):
-    """The driver refuses who asked for the wheel; who asked may take the question back with its own id."""
-
-    id: Seq
-    to: Annotated[str, Meta(max_length=64)]
-
-
-class Leave(ChannelMessage, frozen=True):
-    """Gives seat and wheel up, for good. A connection that ends without it keeps both for a while."""
-
-    id: Seq
-
-
-class Shown(ChannelMessage, frozen=True):
-    """Closes traces: frames shown since the last report as (frame, shown_ms) on the client's clock."""
-
-    frames: Annotated[tuple[tuple[Seq, float], ...], Meta(max_length=64)]
-
-
-class Ping(ChannelMessage, frozen=True):
-    id: Seq
-    sent_ms: float
-
-
-ClientMessage = (
-    Input
-    | Prompt
-    | PauseWorld
-    | ResumeWorld
-    | ResetWorld
-    | Rewind
-    | Choose
-    | Feedback
-    | PassWheel
-    | RefuseWheel
-    | Leave
-    | Shown
-    | Ping
-)
 
 
 # ---- server to client -----------------------------------------------------------------------------------------------
@@ -247,6 +129,23 @@ class StateChanged(ChannelMessage, frozen=True):
     epoch: int
 
 
+class FutureView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of several futures: its branch in the journal, and a prompt ('' = the world's) or keys of its own."""
+
+    branch: int
+    prompt: str = ""
+    held: tuple[str, ...] = ()
+
+
+class SideBySide(ChannelMessage, frozen=True):
+    """From about now the picture shows so many futures of the world, which differ from `chunk` on: two in the middle,
+    left and right; three or four by rows of two. Receipts are those of the first. `places` () = one again.
+    """
+
+    chunk: int
+    places: tuple[FutureView, ...] = ()
+
+
 class PromptChanged(ChannelMessage, frozen=True):
     """The world's prompt is now this version (sent to everyone in the room).
 
@@ -325,5 +224,15 @@ class Receipts(ChannelMessage, frozen=True):
 
 
 ServerMessage = (
-    Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt | Receipts
+    Welcome
+    | Accepted
+    | Applied
+    | Problem
+    | StateChanged
+    | SideBySide
+    | PromptChanged
+    | Participants
+    | Pong
+    | Receipt
+    | Receipts
 )

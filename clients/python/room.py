@@ -112,10 +112,7 @@ class RoomClient:
         return seq
 
     async def prompt(self, text: str, transition: Transition = Transition.BLEND, seconds: float = 0.5) -> int:
-        """Change the world by words; returns the id for `applied` once the server has accepted it.
-
-        Raises `RoomRefused` when it does not: the detail says the limit of a text that is too long.
-        """
+        """Change the world by words; the id for `applied`. Raises `RoomRefused`, which says what is wrong with them."""
         return await self._steer(lambda id: wire.Prompt(id, text, transition, seconds))
 
     async def reset(self, seed: int | None = None) -> int:
@@ -125,9 +122,17 @@ class RoomClient:
         """Back by so many seconds, and on from there in another future; then `choose`."""
         return await self._steer(lambda id: wire.Rewind(id, seconds))
 
-    async def choose(self, keep: wire.Keep) -> int:
-        """After a `rewind`: which of the two futures goes on."""
-        return await self._steer(lambda id: wire.Choose(id, keep))
+    async def regenerate(self) -> int:
+        """Another take of what plays under the present words; then `choose`."""
+        return await self._steer(wire.Regenerate)
+
+    async def fork(self, *others: wire.Way) -> int:
+        """On in several futures, side by side: as it is, and in `others` (none: one by chance); then `choose`."""
+        return await self._steer(lambda id: wire.Fork(id, others or (wire.Way(),)))
+
+    async def choose(self, keep: wire.Keep, place: int | None = None) -> int:
+        """After a `rewind`: which of the two futures goes on. After a `fork`: that in `place`, from 0."""
+        return await self._steer(lambda id: wire.Choose(id, keep, place))
 
     async def first_frame(self, file: Path) -> wire.FirstFrame:
         """Begin the world anew from a picture (PNG, JPEG, WebP) or the end of a video (MP4, WebM); the driver's alone.

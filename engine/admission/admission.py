@@ -9,6 +9,7 @@ Knows no devices and no events.
 import asyncio
 import contextlib
 from collections.abc import Mapping, Set
+from dataclasses import replace
 
 import msgspec
 
@@ -104,6 +105,16 @@ class Admission:
         """Whether one that is suspended can come back; it has been in before, so it passes the line."""
         need = self._need(session.served, session.latency_class, session.steps)
         return refuse(need, self._room(session.served, None)) is None
+
+    def refuses_branches(self, session: EngineSession, count: int) -> Refusal | None:
+        """Why so many other futures of a session have no place, if they have none. They share what it has committed:
+        for good what never falls out of a window, so of that they need nothing of their own.
+        """
+        served, spec = session.served, session.served.pool.spec
+        shared = spec.sink * spec.bytes_per_entry if served.loaded.shares else 0
+        need, room = self._need(served, session.latency_class, session.steps), self._room(served, None)
+        need = replace(need, chunk_price=need.share * count * need.chunk_seconds, bytes=(need.bytes - shared) * count)
+        return refuse(need, replace(room, slots_used=room.slots_used + count - 1))
 
     def share(self, session: EngineSession) -> float:
         return self._need(session.served, session.latency_class, session.steps).share

@@ -3,8 +3,10 @@
 from ...models.contract.conditions import Conditions, PromptMeaning, PromptShare
 from ...models.contract.first_frames import FirstFrames, FirstFramesSize
 from ...models.contract.version import JOURNALS_SINCE, UnknownContract, check_contract
+from .client import EngineClient, SuspendableEngine
 from .door import (
     Begin,
+    Branch,
     Branched,
     ChunkCancelled,
     ChunkDone,
@@ -12,9 +14,10 @@ from .door import (
     Close,
     Command,
     EncodePrompt,
-    EngineClient,
     Event,
     Fault,
+    Forked,
+    ForkSession,
     Frame,
     HistoryStep,
     HoldPrompt,
@@ -28,8 +31,8 @@ from .door import (
     Resume,
     SetBitrate,
     Shortage,
+    ShowBeside,
     Supersede,
-    SuspendableEngine,
     Timings,
     Unit,
 )
@@ -40,6 +43,7 @@ __all__ = [
     "JOURNALS_SINCE",
     "BatchRan",
     "Begin",
+    "Branch",
     "Branched",
     "Capacity",
     "CardInfo",
@@ -56,6 +60,8 @@ __all__ = [
     "Fault",
     "FirstFrames",
     "FirstFramesSize",
+    "ForkSession",
+    "Forked",
     "Frame",
     "HistoryStep",
     "HoldPrompt",
@@ -75,6 +81,7 @@ __all__ = [
     "SessionInfo",
     "SetBitrate",
     "Shortage",
+    "ShowBeside",
     "Supersede",
     "SuspendableEngine",
     "Timings",

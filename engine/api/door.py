@@ -1,17 +1,15 @@
-"""The one door of the engine: messages in, events out. The only module of the engine that rtc and sessions see.
+"""What goes through the one door of the engine: messages in, events out.
 
 Message-shaped on purpose: the same structs cross the worker's socket (`worker/ipc.py`). Imports no tensor library.
 Times are seconds on the server's monotonic clock (`Clock.now`), durations are microseconds (`_us`).
 """
 
-from collections.abc import Callable
 from enum import StrEnum
-from typing import Protocol
 
 from ...models.contract.conditions import Conditions, PromptMeaning
 from ...models.contract.first_frames import FirstFrames
 from ...models.contract.version import CONTRACT_VERSION
-from .info import BatchRan, Capacity, CardInfo, Progress, SessionInfo
+from .info import CardInfo
 from .message import LatencyClass, Message
 
 # ---- commands: into the engine -------------------------------------------------------------------------------------
@@ -88,6 +86,36 @@ class Branched(Message, frozen=True):
     branch: int
 
 
+class Branch(Message, frozen=True):
+    """Another future of a session, as a session of its own: its name, its epoch, and the branch its noise is of."""
+
+    session: str
+    noise: int
+    epoch: int
+
+
+class ForkSession(Message, frozen=True):
+    """Make other futures of a running session, from its next boundary on: all of them or none."""
+
+    session: str
+    branches: tuple[Branch, ...]
+
+
+class Forked(Message, frozen=True):
+    """The futures part before `chunk`. Each has the snapshot before chunk `mark` of the session; 0 = there is none."""
+
+    session: str
+    chunk: int
+    mark: int = 0
+
+
+class ShowBeside(Message, frozen=True):
+    """Frames of `session` show it and the others, each in its place; `others` () = it alone again."""
+
+    session: str
+    others: tuple[str, ...] = ()
+
+
 HistoryStep = Begin | Supersede | Branched
 
 
@@ -115,7 +143,7 @@ class SetBitrate(Message, frozen=True):
     kbps: int
 
 
-Command = Close | EncodePrompt | HoldPrompt | Begin | Supersede | Pause | Resume | RequestKey | SetBitrate
+Command = Close | EncodePrompt | HoldPrompt | Begin | Supersede | Pause | Resume | RequestKey | SetBitrate | ShowBeside
 
 
 # ---- events: out of the engine -------------------------------------------------------------------------------------
@@ -265,66 +293,3 @@ class Fault(Message, frozen=True):
 
 
 Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Fault
-
-
-class EngineClient(Protocol):
-    """What the engine's user holds. All calls and all events happen on the caller's event loop."""
-
-    async def open(self, command: Open, events: Callable[[Event], None]) -> Opened | Refused: ...
-
-    def post(self, command: Command) -> None:
-        """Never blocks. Commands of one session keep their order."""
-        ...
-
-    def cards(self) -> tuple[CardInfo, ...]: ...
-
-    def capacity(self) -> tuple[Capacity, ...]:
-        """One entry per loaded card."""
-        ...
-
-    def sessions(self) -> tuple[SessionInfo, ...]: ...
-
-    def steps(self) -> tuple[BatchRan, ...]:
-        """The last steps of the device, oldest first; bounded."""
-        ...
-
-    @property
-    def ready(self) -> bool:
-        """True once every step kind is warm and priced."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-class SuspendableEngine(EngineClient, Protocol):
-    """An engine behind worker processes: it can give a session's world away as bytes and go on with it later."""
-
-    def suspend(self, session: str) -> bytes | None:
-        """A session that stands still, for `restore`; None when its history is not whole."""
-        ...
-
-    async def restore(self, world: bytes, events: Callable[[Event], None]) -> Opened | Refused:
-        """Go on with a suspended session, paused. Raises ValueError when these bytes are none."""
-        ...
-
-    def earliest(self, session: str) -> int:
-        """The earliest chunk that a session can go back to."""
-        ...
-
-    def fork(self, session: str, into: str, chunk: int, branch: int, epoch: int, shown: str) -> bytes | None:
-        """The world before `chunk` as a session of another name, for `restore`; None when that is too long ago.
-
-        It goes on in `branch` and `epoch`, with frames numbered and timed behind those of session `shown`.
-        """
-        ...
-
-    def written_down(
-        self,
-        opening: Open,
-        history: tuple[HistoryStep, ...],
-        texts: tuple[str, ...],
-        progress: Progress,
-        embeddings: tuple[tuple[str, bytes], ...] = (),
-    ) -> bytes:
-        """A world by all that happened to it since its opening, for `restore`. `embeddings`: prompts without text."""
-        ...

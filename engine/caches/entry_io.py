@@ -6,6 +6,7 @@ device's thread.
 
 from dataclasses import dataclass
 
+from ...models.contract.cache import place
 from ...models.contract.loaded import Copied, LoadedCard
 
 
@@ -19,12 +20,13 @@ class ReadEntries:
 
 @dataclass(frozen=True, slots=True)
 class WriteEntries:
-    """Fills entries `first`, `first` + 1, .. of the slot, then what is beside them, if that is given."""
+    """Fills entries `first`, `first` + 1, .. of the slot, or `entries`, then what is beside them, if that is given."""
 
     slot: int
     data: tuple[bytes, ...]
     first: int = 0
     extra: tuple[bytes, ...] = ()
+    entries: tuple[int, ...] | None = None
 
 
 class NoSlab(RuntimeError):
@@ -32,16 +34,17 @@ class NoSlab(RuntimeError):
 
 
 def transfer(loaded: LoadedCard, row: ReadEntries | WriteEntries) -> tuple[Copied, ...]:
-    slab, extra = loaded.slab, loaded.extra
-    if slab is None:
+    slab, extra, cache = loaded.slab, loaded.extra, loaded.card.cache
+    if slab is None or cache is None:
         raise NoSlab("this card's cache cannot be read or written")
     match row:
         case ReadEntries():
-            entries = tuple(slab.read_entry(row.slot, entry) for entry in row.entries)
+            entries = tuple(slab.read_entry(*place(row.slot, entry, cache.ring)) for entry in row.entries)
             return entries if extra is None else (*entries, *extra.read_extra(row.slot))
         case WriteEntries():
             if extra is not None and row.extra:
                 extra.write_extra(row.slot, row.extra)
-            for entry, data in enumerate(row.data, row.first):
-                slab.write_entry(row.slot, entry, data)
+            places = range(row.first, row.first + len(row.data)) if row.entries is None else row.entries
+            for entry, data in zip(places, row.data, strict=True):
+                slab.write_entry(*place(row.slot, entry, cache.ring), data)
             return ()

@@ -11,7 +11,7 @@ Everything is written whole or not at all, parts before the manifest that names 
 Knows nothing of what a world is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,9 +134,20 @@ class SnapshotFolder:
 
     # ---- sharing ---------------------------------------------------------------------------------------------------
 
-    def adopt(self, session: str, manifest: bytes, source: str) -> None:
-        """Make that manifest the newest checkpoint of `session`. Its parts come from session `source`: they are shared,
-        not copied. Raises `PartLost`.
+    def lend(self, session: str, into: Sequence[str]) -> int:
+        """The newest mark of a session is the newest checkpoint of others too; its number, 0 = there is none."""
+        marks = self.marks(session)
+        marked = self.marked(session, marks[-1]) if marks else None
+        if marked is None:
+            return 0
+        number, manifest = marked
+        for name in into:
+            self.adopt(name, manifest, session, number)
+        return number
+
+    def adopt(self, session: str, manifest: bytes, source: str, number: int | None = None) -> None:
+        """Make that manifest the newest checkpoint of `session`, as `put` does. Its parts come from session `source`:
+        they are shared, not copied. Raises `PartLost`.
         """
         for tier in self._tiers:
             tier.recount()
@@ -149,7 +160,7 @@ class SnapshotFolder:
             for part in read.parts:
                 if not self._holds(session, part) and not any(tier.link(source, session, part) for tier in self._tiers):
                     raise PartLost(f"part {part.digest[:12]} of {part.size} bytes of a world is gone")
-        self.put(session, read.body, parts=inline)
+        self.put(session, read.body, number, inline)
 
     def set_aside(self, session: str) -> tuple[str, bytes] | None:
         """Keep the newest checkpoint for another server, whatever becomes of the session: its name for `adopt`, and its

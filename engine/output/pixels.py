@@ -20,6 +20,7 @@ BT709 = 1
 """AVCOL_SPC_BT709: what streams and frames are marked with; `Colorspace` numbers are swscale's own."""
 CHROMA_MIDWAY = "chromaloc=1"
 """For x264: a chroma sample lies in the middle of its four pixels."""
+RGB_DIMENSIONS = 3
 
 
 def mark(context: VideoCodecContext) -> None:
@@ -31,25 +32,34 @@ def mark(context: VideoCodecContext) -> None:
 def shown(picture: npt.NDArray[np.uint8], frame: FrameSpec) -> VideoFrame:
     """yuv420p of the shown size. An I420 picture is read where it lies: nobody may change it later.
 
-    Raises ValueError with the sizes where planes do not fit.
+    One of two dimensions is I420, whatever the card makes. Raises ValueError with the sizes where planes do not fit.
     """
     width, height = frame.shown_width, frame.shown_height
+    if frame.pixels is Pixels.RGB and picture.ndim == RGB_DIMENSIONS:
+        return enlarged(picture, frame, width, height)
+    planes = VideoFrame.from_numpy_buffer(np.ascontiguousarray(picture), format="yuv420p")
+    if (planes.width, planes.height) != (width, height):
+        raise ValueError(f"I420 of {picture.shape} is {planes.width} x {planes.height}, shown {width} x {height}")
+    return planes
+
+
+def enlarged(picture: npt.NDArray[np.uint8], frame: FrameSpec, width: int, height: int) -> VideoFrame:
+    """A card's picture as yuv420p of that size."""
     whole = np.ascontiguousarray(picture)
+    interpolation = Interpolation.BICUBIC if frame.smooth else Interpolation.POINT
     match frame.pixels:
         case Pixels.RGB:
             return VideoFrame.from_numpy_buffer(whole, format="rgb24").reformat(
                 width=width,
                 height=height,
                 format="yuv420p",
-                interpolation=Interpolation.BICUBIC if frame.smooth else Interpolation.POINT,
+                interpolation=interpolation,
                 dst_colorspace=Colorspace.ITU709,
                 dst_color_range=ColorRange.MPEG,
                 threads=1,
             )
         case Pixels.I420:
             planes = VideoFrame.from_numpy_buffer(whole, format="yuv420p")
-            if (planes.width, planes.height) != (width, height):
-                raise ValueError(f"I420 of {whole.shape} is {planes.width} x {planes.height}, shown {width} x {height}")
-            return planes
+            return planes.reformat(width=width, height=height, interpolation=interpolation, threads=1)
         case _:
             assert_never(frame.pixels)

@@ -23,6 +23,7 @@ from ..counters import Counters
 from ..scheduling.costs import Estimate
 from ..wakeup import Wakeup
 from .encode import EncodedFrame, H264Encoder, KeyGate
+from .mosaic import Mosaic
 from .playout import TICKS, Playout
 
 DUE_MAX = 2
@@ -82,6 +83,8 @@ class FramePublisher:
         self._encoder: H264Encoder | None = None
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._mosaic: Mosaic | None = None
+        self._place = 0
 
     @property
     def _early(self) -> float:
@@ -144,6 +147,22 @@ class FramePublisher:
             still = Timings(wait_us=0, step_us=0, decode_us=0, encode_us=0)
             self._last = RawFrame(picture, at, chunk, epoch, 0, 0, (), at, still)
 
+    def show_in(self, mosaic: Mosaic, place: int) -> None:
+        """From now on frames are parts of a picture; in place 0 they stay events, with all parts in them."""
+        self._mosaic, self._place = mosaic, place
+        if self._last is not None:
+            mosaic.put(place, self._last.picture)
+        if place == 0:
+            mosaic.shown = (*self.shown, self._last_at)
+
+    def show_alone(self) -> None:
+        """The whole picture is this world's again: numbers and times go on behind what was shown."""
+        mosaic, self._mosaic = self._mosaic, None
+        if mosaic is not None and self._place > 0:
+            self.go_on(*mosaic.shown, None, 0, 0)
+        self._place = 0
+        self.request_key(joined=True)
+
     def request_key(self, joined: bool) -> None:
         self._gate.request(joined, self._clock.now())
         self._changed.set()
@@ -163,6 +182,9 @@ class FramePublisher:
     async def _run(self, encoder: H264Encoder) -> None:
         while True:
             shot = await self._take()
+            if self._mosaic is not None and self._place > 0:
+                await self._show_part(shot)
+                continue
             self._last_pts = max(self._playout.pts(shot.at), self._last_pts + 1)
             encoded, seconds = await self._encode(encoder, shot)
             await asyncio.sleep(max(0.0, shot.at - self._clock.now()))
@@ -171,6 +193,21 @@ class FramePublisher:
                 self._gate.broken()
             else:
                 self._show(shot, encoded, seconds)
+
+    async def _show_part(self, shot: RawFrame) -> None:
+        """Whoever leads shows it with its next frame."""
+        await asyncio.sleep(max(0.0, shot.at - self._clock.now()))
+        if self._mosaic is not None:
+            self._mosaic.put(self._place, shot.picture)
+            self._last, self._last_at = shot, self._clock.now()
+
+    def _whole(self, shot: RawFrame) -> npt.NDArray[np.uint8]:
+        """On a thread of the encoders."""
+        mosaic = self._mosaic
+        if mosaic is None:
+            return shot.picture
+        mosaic.put(self._place, shot.picture)
+        return mosaic.picture()
 
     async def _take(self) -> RawFrame:
         """The next frame once it is time to encode it; the last one again when a key frame is wanted in a still."""
@@ -193,7 +230,9 @@ class FramePublisher:
         started = self._clock.now()
         key = self._gate.opens(started)
         loop = asyncio.get_running_loop()
-        encoded = await loop.run_in_executor(self._threads, encoder.encode, shot.picture, self._last_pts, key)
+        encoded = await loop.run_in_executor(
+            self._threads, lambda: encoder.encode(self._whole(shot), self._last_pts, key)
+        )
         seconds = self._clock.now() - started
         self._encoding.observe(seconds)
         if shot.took is not None:
@@ -207,6 +246,8 @@ class FramePublisher:
         frame = self._frames
         self._frames += 1
         self._counters.frames += 1
+        if self._mosaic is not None:
+            self._mosaic.shown = (*self.shown, self._last_at)
         self._emit(
             Frame(
                 session=self._session,

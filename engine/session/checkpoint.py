@@ -116,11 +116,12 @@ async def write_back(context: SessionContext, prompts: Prompts, data: bytes) -> 
     if saved.steps != world.steps:
         raise snapshot.SnapshotMismatch(f"snapshot of {saved.steps} steps, the session asks for {world.steps}")
     extra = await loop.run_in_executor(services.encoders, read_all, saved.extra)
+    slot.restore(saved.count)
     for first, group in _groups(saved.entries):
         contents = await loop.run_in_executor(services.encoders, read_all, group)
-        row = WriteEntries(slot.number, contents, first, extra if first == 0 else ())
+        places = slot.committed[first : first + len(group)]
+        row = WriteEntries(slot.number, contents, extra=extra if first == 0 else (), entries=places)
         await cache_io(context, row, services.clock.now())
-    slot.restore(saved.count)
     if not manifest.inline and stored is not None:
         world.parts = dict(zip(slot.stamps, saved.entries, strict=True))
     world.seed, world.branch, world.number, world.epoch = saved.seed, saved.branch, saved.number, saved.epoch

@@ -7,8 +7,12 @@ Safety before a deadline and what others' steps are allowed to take are learnt h
 
 from collections.abc import Callable
 
+import numpy as np
+import numpy.typing as npt
+
 from ...models.contract.loop import Outcome, Preview
 from .. import api
+from ..output.mosaic import Mosaic
 from ..output.playout import Margin, Playout
 from ..output.publisher import FramePublisher
 from .chunk import EngineChunk
@@ -88,6 +92,18 @@ class Pacer:
         progress = resume_state.progress
         self._publisher.go_on(progress.frame, progress.pts, resume_state.at, world.picture, world.number - 1, epoch)
         self.restart()
+
+    def part_from(self, pacer: "Pacer", picture: npt.NDArray[np.uint8] | None, chunk: int, epoch: int) -> None:
+        """Continue what another world has shown so far."""
+        frame, pts = pacer._publisher.shown
+        self._publisher.go_on(frame, pts, pacer._publisher.last_shown, picture, chunk, epoch)
+        self.restart()
+
+    def show_in(self, mosaic: Mosaic, place: int) -> None:
+        self._publisher.show_in(mosaic, place)
+
+    def show_alone(self) -> None:
+        self._publisher.show_alone()
 
     def request_key(self, joined: bool) -> None:
         self._publisher.request_key(joined)

@@ -76,6 +76,11 @@ class Prompts:
             self._keys.append(key)
             self._trim()
 
+    def hold_those_of(self, prompts: "Prompts") -> None:
+        """Hold what another session of this engine holds."""
+        for key in prompts._keys:
+            self._retain(key)
+
     async def close(self) -> None:
         if self._waiting:
             await asyncio.wait(self._waiting)

@@ -45,6 +45,10 @@ class Suspension:
         """Keep what this session is until it is restored."""
         self.resume_state, self._snapshot = resume_state, snapshot
 
+    def over(self) -> None:
+        """It came from elsewhere, and is a world now."""
+        self.resume_state = self._snapshot = None
+
     async def suspend(self) -> bool:
         """Write the world down and leave its slot. False when that was not possible: then the session keeps its slot.
 
@@ -100,7 +104,7 @@ class Suspension:
         except Exception:
             self._world.unmake()
             raise
-        self.resume_state = self._snapshot = None
+        self.over()
         return resume_state
 
     def _retire(self) -> None:

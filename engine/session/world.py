@@ -55,6 +55,12 @@ class SessionWorld:
         self.carry = self.picture = self.first_frames = self.progress = None
         self.generation += 1
 
+    def part_from(self, world: "SessionWorld", branch: int) -> None:
+        """Be what another world is at this boundary, with the noise of `branch`. The slot holds its entries."""
+        self.seed, self.branch, self.number, self.epoch = world.seed, branch, world.number, world.epoch
+        self.carry, self.picture, self.first_frames = world.carry, world.picture, world.first_frames
+        self.progress = world.prompt_progress()
+
     def ask(self, conditions: api.Conditions, feature: Callable[[str], object]) -> Ask[Any]:
         """What the next chunk starts from. Raises what `feature` raises for a key it does not know."""
         assert self.slot is not None, "a suspended world is not asked"

@@ -21,6 +21,7 @@ from ..caches.store import ASIDE
 from ..device.history import StepHistory
 from ..session.resume_state import ResumeState
 from . import ipc, suspended
+from .forks import Forks
 from .process import COMMAND, StandbyWorker, WorkerProcess
 from .session_log import SessionLog
 from .spec import WorkerSpec, fresh_folder, store_of
@@ -55,6 +56,7 @@ class WorkerClient:
         self._boot = serving.boot(self.folder)
         self._logs: dict[str, SessionLog] = {}
         self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}
+        self._forks = Forks(self._logs, self._snapshots)
         self._ids = itertools.count()
         self._restoring: set[asyncio.Task[None]] = set()
         self._heartbeat = ipc.Heartbeat(False, (), (), 0.0, 0.0)
@@ -66,8 +68,7 @@ class WorkerClient:
         )
         self._task: asyncio.Task[None] | None = None
         self._first = asyncio.Event()
-        self._waiting = False
-        self._closed = False
+        self._waiting = self._closed = False
         self.deaths = 0
 
     @property
@@ -126,19 +127,19 @@ class WorkerClient:
 
     def earliest(self, session: str) -> int:
         """See `api.SuspendableEngine`."""
-        marks = self._snapshots.marks(session)
-        session_log = self._logs.get(session)
-        begins = 0 if session_log is None else session_log.earliest
-        return min([mark for mark in marks if mark >= begins], default=begins) if begins else 0
+        return self._forks.earliest(session)
 
     def fork(self, session: str, into: str, chunk: int, branch: int, epoch: int, shown: str) -> bytes | None:
         """See `api.SuspendableEngine`."""
-        session_log, shown_log = self._logs.get(session), self._logs.get(shown)
-        if session_log is None or shown_log is None or not session_log.opened or session_log.lost:
-            return None
-        mark, snapshot = self._snapshots.marked(session, chunk) or (0, b"")
-        state = session_log.forked(into, mark, chunk, branch, epoch, shown_log.progress)
-        return None if state is None else suspended.dumps(suspended.SuspendedSession(state, snapshot, session))
+        return self._forks.before(session, into, chunk, branch, epoch, shown)
+
+    async def part(self, fork: api.ForkSession, events: Callable[[api.Event], None]) -> api.Forked | api.Refused:
+        """See `api.SuspendableEngine`."""
+        process, source = self._process, self._logs.get(fork.session)
+        if process is None or not self.ready or source is None or source.lost:
+            return api.Refused(fork.session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
+        process.send(request := ipc.ForkRequest(next(self._ids), fork))
+        return await self._forks.ask(request, events)
 
     def written_down(
         self,
@@ -162,9 +163,9 @@ class WorkerClient:
             return api.Refused(session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
         if session in self._logs:
             return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
+        session_log = self._logs[session] = SessionLog.resumed(resume_state, events, now)
         if world.snapshot:
-            self._snapshots.adopt(session, world.snapshot, world.parts_of)
-        self._logs[session] = SessionLog.resumed(resume_state, events, now)
+            self._snapshots.adopt(session, world.snapshot, world.parts_of, session_log.known_from)
         answer = await self._ask(process, ipc.Restore(next(self._ids), resume_state))
         if isinstance(answer, api.Refused):
             self._logs.pop(session, None)
@@ -180,6 +181,8 @@ class WorkerClient:
             del self._logs[command.session]
         else:
             session_log.sent(command)
+        if isinstance(command, api.ShowBeside):
+            self._forks.side_by_side(command)
         if self._process is not None and not self._waiting:
             self._process.send(command)
 
@@ -258,9 +261,11 @@ class WorkerClient:
                 answer = self._ask(process, ipc.Restore(next(self._ids), session_log.resume_state()))
                 task = asyncio.get_running_loop().create_task(self._restored(answer, process, session_log))
                 self._restoring.add(task)
+                task.add_done_callback(self._restoring.discard)
                 for command in session_log.unanswered():
                     process.send(command)
-                task.add_done_callback(self._restoring.discard)
+        for together in self._forks.together():
+            process.send(together)
 
     async def _restored(
         self, future: "asyncio.Future[api.Opened | api.Refused]", process: WorkerProcess, session_log: SessionLog
@@ -282,6 +287,8 @@ class WorkerClient:
                 answer = self._answers.pop(message.id, None)
                 if answer is not None and not answer.done():
                     answer.set_result(message.answer)
+            case ipc.ForkReply():
+                self._forks.answered(message, self._clock.now())
             case ipc.Heartbeat():
                 self._hear_heartbeat(message)
             case ipc.CheckpointKept():
@@ -320,6 +327,7 @@ class WorkerClient:
         return answer
 
     def _fail_answers(self, detail: str) -> None:
+        self._forks.fail(detail)
         for answer in [*self._answers.values()]:
             if not answer.done():
                 answer.set_result(api.Refused("", api.RefusalReason.NOT_READY, detail, 0, AGAIN))

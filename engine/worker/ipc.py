@@ -62,6 +62,18 @@ class Restore(IpcMessage, frozen=True):
     resume_state: ResumeState
 
 
+class ForkRequest(IpcMessage, frozen=True):
+    """`fork`, answered by the `ForkReply` of the same id, before anything is heard of its branches."""
+
+    id: int
+    fork: api.ForkSession
+
+
+class ForkReply(IpcMessage, frozen=True):
+    id: int
+    answer: api.Forked | api.Refused
+
+
 class Stop(IpcMessage, frozen=True):
     """Close every session, then end."""
 
@@ -100,8 +112,8 @@ class Broken(IpcMessage, frozen=True):
     theirs: bool
 
 
-ToWorker = Prepare | Boot | OpenRequest | Restore | Stop | api.Command
-ToEdge = OpenReply | Heartbeat | CheckpointKept | Broken | api.Event
+ToWorker = Prepare | Boot | OpenRequest | Restore | ForkRequest | Stop | api.Command
+ToEdge = OpenReply | ForkReply | Heartbeat | CheckpointKept | Broken | api.Event
 
 _to_worker: "msgspec.msgpack.Decoder[ToWorker]" = msgspec.msgpack.Decoder(ToWorker)
 _to_edge: "msgspec.msgpack.Decoder[ToEdge]" = msgspec.msgpack.Decoder(ToEdge)

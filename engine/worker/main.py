@@ -14,7 +14,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from ...clock import Clock, SystemClock
@@ -110,7 +110,9 @@ class WorkerServer:
             case ipc.Boot():
                 self._boot.set_result(message)
             case ipc.OpenRequest() | ipc.Restore():
-                self._answer(message)
+                self._answer(self._open(message))
+            case ipc.ForkRequest():
+                self._answer(self._fork(message))
             case ipc.Stop():
                 self._stop.set()
                 if self._engine is None or not self._engine.ready:
@@ -120,8 +122,8 @@ class WorkerServer:
                 if self._engine is not None:
                     asyncio.get_running_loop().call_soon(self._engine.carry_out, message)
 
-    def _answer(self, asked: ipc.OpenRequest | ipc.Restore) -> None:
-        task = asyncio.get_running_loop().create_task(self._open(asked))
+    def _answer(self, answering: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(answering)
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
@@ -140,6 +142,18 @@ class WorkerServer:
             snapshot = self._folder.get(opening.session)  # at once: what is posted next finds the session
             answer = await engine.restore(asked.resume_state, snapshot, self._say)
         self._say(ipc.OpenReply(asked.id, answer))
+
+    async def _fork(self, asked: ipc.ForkRequest) -> None:
+        engine, session = self._engine, asked.fork.session
+        refused: api.Refused | None
+        if engine is None:
+            refused = api.Refused(session, api.RefusalReason.NOT_READY, "the engine is still loading", 0, 1.0)
+        else:
+            refused = await engine.fork(
+                asked.fork, self._say, lambda forked: self._say(ipc.ForkReply(asked.id, forked))
+            )
+        if refused is not None:
+            self._say(ipc.ForkReply(asked.id, refused))
 
     def _say(self, message: ipc.ToEdge) -> None:
         if self._link is not None:

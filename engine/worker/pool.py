@@ -76,6 +76,18 @@ class WorkerPool:
         home = self._homes.get(session)
         return None if home is None else home.fork(session, into, chunk, branch, epoch, shown)
 
+    async def part(self, fork: api.ForkSession, events: Callable[[api.Event], None]) -> api.Forked | api.Refused:
+        """See `api.SuspendableEngine`: all on the worker of the session that is forked."""
+        home = self._homes.get(fork.session)
+        if home is None:
+            return api.Refused(fork.session, api.RefusalReason.CONFLICT, "no such session is open", 0, 0.0)
+        self._homes.update({branch.session: home for branch in fork.branches})
+        answer = await home.part(fork, events)
+        if isinstance(answer, api.Refused):
+            for branch in fork.branches:
+                self._homes.pop(branch.session, None)
+        return answer
+
     def written_down(
         self,
         opening: api.Open,

@@ -34,6 +34,8 @@ class SessionLog:
         self._history: list[api.HistoryStep] = []
         self._timeline: deque[api.HistoryStep] = deque(maxlen=HISTORY_MAX)
         """The same, whatever was checkpointed: for going back."""
+        self.known_from = 0
+        """The chunk before which the world was when this began; 0 = its opening."""
         self._restarts: list[api.Supersede] = []
         self._asked: OrderedDict[int, api.EncodePrompt | api.HoldPrompt] = OrderedDict()
         self._texts: OrderedDict[str, None] = OrderedDict()
@@ -48,6 +50,8 @@ class SessionLog:
         log._history, log._texts = [*state.history], OrderedDict.fromkeys(state.texts)
         log._embeddings = OrderedDict(state.embeddings)
         log._timeline.extend(state.history)
+        begun = (step.chunk for step in state.history if isinstance(step, api.Begin))
+        log.known_from = next(begun, state.progress.chunk)
         log._progress = state.progress
         return log
 
@@ -113,8 +117,9 @@ class SessionLog:
     @property
     def earliest(self) -> int:
         """The first chunk from which on every step is known; 0 = from the opening."""
-        full = len(self._timeline) == HISTORY_MAX
-        return next((step.chunk for step in self._timeline if isinstance(step, api.Begin)), 0) if full else 0
+        if len(self._timeline) < HISTORY_MAX:
+            return self.known_from
+        return next((step.chunk for step in self._timeline if isinstance(step, api.Begin)), self.known_from)
 
     @property
     def progress(self) -> api.Progress:
@@ -144,6 +149,10 @@ class SessionLog:
             progress=api.Progress(epoch=epoch, chunk=chunk, kbps=shown.kbps, frame=shown.frame, pts=shown.pts),
             at=self._at,
         )
+
+    def shown_by(self, shown: api.Progress) -> None:
+        """What another session's frames showed up to now was this one too: it goes on behind them."""
+        self._now(frame=max(self._progress.frame, shown.frame), pts=max(self._progress.pts, shown.pts))
 
     def worker_ended(self) -> tuple[api.Event, ...]:
         """The worker died: what the session is told, so that it does its part again."""

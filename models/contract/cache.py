@@ -54,6 +54,8 @@ class CacheSpec:
 class CacheView:
     """One session's slot as one step sees it. Entries are ring positions; `staged` is never in `committed`.
 
+    Where a card's worlds share entries (`LoadedCard.shares`), one of another slot lies before 0 or beyond the ring: see
+    `place`.
     `spare`: free entries for rebuilding, as many as the card's `rebuild`. What a step writes into `staged` or `spare`
     stays for the later steps of its chunk (scratch) and outlives the chunk only if a plan said so.
     """
@@ -62,3 +64,8 @@ class CacheView:
     committed: tuple[int, ...]
     staged: int
     spare: tuple[int, ...] = ()
+
+
+def place(slot: int, entry: int, ring: int) -> tuple[int, int]:
+    """The slot in which an entry of a view lies, and its ring position there."""
+    return divmod(slot * ring + entry, ring)

@@ -80,10 +80,11 @@ class LoadedCard:
     `loops`: those the card names, by name. Row, result, state and carry types are the family's own; the engine only
     passes them on. `carry` and `slab` (and `extra`, where a runtime keeps more) make its worlds portable: without them
     a session can only be remade from its beginning. `state`: of its main loop; with it a chunk under way can be written
-    down after each step. `prompt_carry`: of its prompt loop. `meaning`: which words of a prompt count, where the family
-    can tell. `footprint`: of published weights, at the recipe's default precision. `guidance`: how its loop guides,
-    where it does. `adapters`: where low-rank weights may stand beside its own. Raises `CardFault` when the loops
-    are not the card's.
+    down after each step. `shares`: its runtime reads entries where they lie, also in other slots (`cache.place`); a
+    card without it copies what a fork shares. `prompt_carry`: of its prompt loop. `meaning`: which words of a prompt
+    count, where the family can tell. `footprint`: of published weights, at the recipe's default precision. `guidance`:
+    how its loop guides, where it does. `adapters`: where low-rank weights may stand beside its own. Raises `CardFault`
+    when the loops are not the card's.
     """
 
     card: ModelCard
@@ -100,6 +101,7 @@ class LoadedCard:
     footprint: Footprint | None = None
     guidance: str = ""
     adapters: AdapterHost | None = None
+    shares: bool = False
 
     def __post_init__(self) -> None:
         check_loops(self.card, self.loops)

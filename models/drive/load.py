@@ -27,5 +27,6 @@ def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     runtime = DriveRuntime(transformer, autoencoder, text.look)
     files = [folder / component.file for component in card.components]
     loops = {CHUNK_ROLLOUT: DriveLoop(openings)}
-    loaded = LoadedCard(card, chosen, digest(files), loops, runtime, DriveCarry, runtime, meaning=text.meaning)
+    made = card, chosen, digest(files), loops, runtime, DriveCarry, runtime
+    loaded = LoadedCard(*made, meaning=text.meaning, shares=True)
     return loaded if chosen.exact else intercept(loaded, SkipLastPass(SKIP_BELOW))

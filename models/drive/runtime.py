@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..contract.cache import CacheView
+from ..contract.cache import CacheView, place
 from ..contract.loaded import Copied
 from ..contract.loop import StepKind
 from ..shared.road.autoencoder import DriveAutoencoder, to_frames
@@ -140,8 +140,9 @@ class DriveRuntime:
         new = self._transformer.commit(history_B3NC, _conditions([row.commit for row in rows if row.commit]))
         sound_B = [bool(both.isfinite().all()) for both in (new.k_BLNHD + new.v_BLNHD).unbind()]
         for row, view in enumerate(views):
-            self._k[view.slot, :, :, :, view.staged] = new.k_BLNHD[row] if sound_B[row] else 0.0
-            self._v[view.slot, :, :, :, view.staged] = new.v_BLNHD[row] if sound_B[row] else 0.0
+            k_LNHD, v_LNHD = self._entry(*place(view.slot, view.staged, SHAPE.entries))
+            k_LNHD[:] = new.k_BLNHD[row] if sound_B[row] else 0.0
+            v_LNHD[:] = new.v_BLNHD[row] if sound_B[row] else 0.0
         x0_BNC = self._predicted(rows, views, [(*view.committed, view.staged) for view in views])
         if not all(sound_B):
             x0_BNC[~torch.tensor(sound_B)] = torch.nan
@@ -174,9 +175,14 @@ class DriveRuntime:
         k, v = torch.empty(2, s.temporal, len(slots), s.tokens, s.heads, keys, s.head_width)
         for row, (slot, entries) in enumerate(zip(slots, held, strict=True)):
             empty = keys - len(entries)
-            order = torch.tensor([*[0] * empty, *entries])
-            torch.index_select(self._k[slot], 3, order, out=k[:, row])
-            torch.index_select(self._v[slot], 3, order, out=v[:, row])
+            places = [place(slot, entry, s.entries) for entry in entries]
+            if all(other == slot for other, _ in places):
+                order = torch.tensor([*[0] * empty, *entries])
+                torch.index_select(self._k[slot], 3, order, out=k[:, row])
+                torch.index_select(self._v[slot], 3, order, out=v[:, row])
+            else:  # some lie in the slots of worlds that it was forked with
+                for key, (other, entry) in enumerate([*[(slot, 0)] * empty, *places]):
+                    k[:, row, ..., key, :], v[:, row, ..., key, :] = self._entry(other, entry)
             ages.append([*[0] * empty, *range(len(entries), 0, -1)])
         return KVView(k.transpose(0, 1), v.transpose(0, 1), torch.tensor(ages))
 

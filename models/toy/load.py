@@ -12,6 +12,6 @@ def toy_loaded(card: ModelCard, choice: RuntimeChoice, runtime: ToyRuntime) -> L
     """`card`: the toy, with or without its narrator."""
     main = ToyLoop(runtime.spec)
     if card.prompt_loop is None:
-        return LoadedCard(card, choice, "none", {card.main_loop: main}, runtime, ToyCarry, runtime)
+        return LoadedCard(card, choice, "none", {card.main_loop: main}, runtime, ToyCarry, runtime, shares=True)
     loops: dict[str, AnyLoop] = {card.main_loop: main, card.prompt_loop: NarratorLoop()}
-    return LoadedCard(card, choice, "none", loops, runtime, ToyCarry, runtime, prompt_carry=NarratorCarry)
+    return LoadedCard(card, choice, "none", loops, runtime, ToyCarry, runtime, prompt_carry=NarratorCarry, shares=True)

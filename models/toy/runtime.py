@@ -13,7 +13,7 @@ from typing import assert_never
 
 import numpy as np
 
-from ..contract.cache import CacheView
+from ..contract.cache import CacheView, place
 from ..contract.loop import StepKind
 from ..shared.steps import misplaced, needed, paired
 from .card import CHANNELS, WINDOW, ToySpec
@@ -34,6 +34,7 @@ from .markers import Marker
 from .narrator import Token, TokenRow, token
 from .pictures import picture
 
+RING = WINDOW + 1
 AnyRow = ToyRow | TokenRow
 AnyResult = ToyResult | Token
 
@@ -44,10 +45,10 @@ class ToyRuntime:
     def __init__(self, spec: ToySpec, sleep: Callable[[float], None]) -> None:
         self.spec = spec
         self._sleep = sleep
-        self._slab: Latent = np.zeros((0, WINDOW + 1, CHANNELS), np.int64)
+        self._slab: Latent = np.zeros((0, RING, CHANNELS), np.int64)
 
     def allocate(self, slots: int) -> None:
-        self._slab = np.zeros((slots, WINDOW + 1, CHANNELS), np.int64)
+        self._slab = np.zeros((slots, RING, CHANNELS), np.int64)
 
     def execute(self, kind: StepKind, rows: Sequence[AnyRow], views: Sequence[CacheView | None]) -> list[AnyResult]:
         results = [self._one(kind, row, view) for row, view in paired(rows, views)]
@@ -92,7 +93,7 @@ class ToyRuntime:
                 return Denoised(self._denoise(row, needed(view)))
             case CommitRow() if kind is StepKind.COMMIT:
                 view = needed(view)
-                self._slab[view.slot, view.staged] = self._entry(row, view)
+                self._slab[place(view.slot, view.staged, RING)] = self._entry(row, view)
                 return Committed()
             case DecodeRow() if kind is StepKind.DECODE:
                 return Decoded(picture(row))
@@ -115,7 +116,7 @@ class ToyRuntime:
         """Newest entry has age 0. The count is added, so an entry of zeros is seen as well."""
         total = np.full(CHANNELS, len(view.committed), np.int64)
         for age, entry in enumerate(reversed(view.committed)):
-            total += self._slab[view.slot, entry] * (2 + age)
+            total += self._slab[place(view.slot, entry, RING)] * (2 + age)
         return total % MODULUS
 
 

@@ -55,9 +55,12 @@ class EpochStarted(Event, frozen=True, tag="session.epoch", omit_defaults=True):
     first_frames: FirstFrames | None = None
 
 
-class WorldTurned(Event, frozen=True, tag="session.turned"):
-    """From `chunk` on, in this epoch, it is another future, whose noise is of `branch`: the world is that of epoch
-    `base` before that chunk. A rewind has an earlier chunk, a choice that of the end of the future that is kept.
+class WorldTurned(Event, frozen=True, tag="session.turned", omit_defaults=True):
+    """From `chunk` on, in this epoch, it is another future: the world is that of epoch `base` before that chunk. A
+    rewind has an earlier chunk, a choice that of the end of the future that is kept.
+
+    `noise`: the branch its noise is of, where that is not its own (a future that differs by its words or keys alone).
+    `beside`: a future of a fork, which plays beside that of `base`, and goes on if it is chosen.
     """
 
     epoch: int
@@ -65,6 +68,12 @@ class WorldTurned(Event, frozen=True, tag="session.turned"):
     branch: int
     base: int
     participant: str
+    noise: int = -1
+    beside: bool = False
+
+    @property
+    def noise_of(self) -> int:
+        return self.branch if self.noise < 0 else self.noise
 
 
 class Joined(Event, frozen=True, tag="session.joined", omit_defaults=True):
@@ -210,7 +219,8 @@ class Verdict(StrEnum):
 
 
 class BranchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One future of a fork: the chunks from `first` on that were made in it, by the digests of their latents."""
+    """One future of a fork: the chunks from `first` on that were made in it, by the digests of their latents. `noise`
+    as in `WorldTurned`."""
 
     branch: int
     seed: int
@@ -218,6 +228,7 @@ class BranchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digests: tuple[str, ...]
     prompt_version: int = 0
     controls: tuple[tuple[float, ...], ...] = ()
+    noise: int = -1
 
 
 class PreferenceChosen(Event, frozen=True, tag="preference.chosen"):

@@ -38,39 +38,52 @@ class EpochScript:
     chunks: tuple[CommittedChunk, ...]
     first_frames: api.FirstFrames | None = None
     turned: events.WorldTurned | None = None
+    after: int = 0
+    """The epoch that played until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a session did. `texts`: every prompt by its embedding key; `embeddings`: those whose text was redacted."""
+    """What a session did. `texts`: every prompt by its embedding key; `embeddings`: those whose text was redacted.
+    `playing`: the epoch that goes on.
+    """
 
     opened: events.SessionOpened
     texts: Mapping[str, str]
     epochs: tuple[EpochScript, ...]
     embeddings: Mapping[str, bytes] = field(default_factory=dict)
+    playing: int = 0
 
-    def history(self, index: int, session: str) -> tuple[api.HistoryStep, ...]:
-        """All that made the world that epoch number `index` of `epochs` ends with, from the opening on."""
-        script = self.epochs[index]
-        steps: tuple[api.HistoryStep, ...]
+    def of(self, epoch: int) -> EpochScript:
+        return next(each for each in self.epochs if each.epoch == epoch)
+
+    def branch(self, epoch: int) -> int:
+        """Of the world that an epoch plays."""
+        script = self.of(epoch)
         if script.turned is not None:
-            steps = self.before(script.turned, session)
-        elif index:
-            again = api.Supersede(session, script.epoch, True, script.seed, script.first_frames)
-            steps = (*self.history(index - 1, session), again)
-        else:
-            steps = ()
-        return (*steps, *(api.Begin(session, each.chunk, each.conditions) for each in script.chunks))
+            return script.turned.branch
+        return self.branch(script.after) if epoch else self.opened.branch
 
-    def before(self, turned: events.WorldTurned, session: str) -> tuple[api.HistoryStep, ...]:
-        """All that made the world that a turn goes on from."""
-        base = next(index for index, each in enumerate(self.epochs) if each.epoch == turned.base)
+    def history(self, epoch: int, session: str) -> tuple[api.HistoryStep, ...]:
+        """All that made the world with which an epoch ends, from the opening on."""
+        script = self.of(epoch)
+        return (
+            *self.before(script, session),
+            *(api.Begin(session, each.chunk, each.conditions) for each in script.chunks),
+        )
+
+    def before(self, script: EpochScript, session: str) -> tuple[api.HistoryStep, ...]:
+        """All that made the world with which an epoch begins."""
+        turned = script.turned
+        if turned is None:
+            again = api.Supersede(session, script.epoch, True, script.seed, script.first_frames)
+            return (*self.history(script.after, session), again) if script.epoch else ()
         steps = []
-        for step in self.history(base, session):
+        for step in self.history(turned.base, session):
             if isinstance(step, api.Begin) and step.chunk >= turned.chunk:
                 break
             steps.append(step)
-        return (*steps, api.Branched(session, turned.chunk, turned.branch))
+        return (*steps, api.Branched(session, turned.chunk, turned.noise_of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +110,8 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     seeds: dict[int, int] = {}
     first_frames: dict[int, api.FirstFrames | None] = {}
     turned: dict[int, events.WorldTurned] = {}
+    after: dict[int, int] = {}
+    playing = 0
     asked: dict[int, str] = {}
     texts: dict[str, str] = {}
     embeddings: dict[str, bytes] = {}
@@ -111,9 +126,14 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
             case events.EpochStarted():
                 seeds[event.epoch] = event.seed
                 first_frames[event.epoch] = event.first_frames
+                after[event.epoch], playing = playing, event.epoch
             case events.WorldTurned():
                 seeds[event.epoch] = seeds[event.base]
                 turned[event.epoch] = event
+                playing = playing if event.beside else event.epoch
+            case events.PreferenceChosen():
+                beside = [each.epoch for each in turned.values() if each.beside and each.branch == event.chosen]
+                playing = beside[-1] if beside else playing
             case events.PromptAsked():
                 asked[event.number] = event.text
             case events.PromptReady():
@@ -131,10 +151,12 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     if opened is None:
         raise ReplayError("this journal does not hold how its session was opened")
     epochs = tuple(
-        EpochScript(epoch, seed, tuple(done.get(epoch, ())), first_frames.get(epoch), turned.get(epoch))
+        EpochScript(
+            epoch, seed, tuple(done.get(epoch, ())), first_frames.get(epoch), turned.get(epoch), after.get(epoch, 0)
+        )
         for epoch, seed in sorted(seeds.items())
     )
-    return Script(opened, texts, epochs, embeddings)
+    return Script(opened, texts, epochs, embeddings, playing)
 
 
 async def replay(
@@ -209,12 +231,14 @@ class _Player:
     async def play(self) -> Replayed:
         mismatches: list[Mismatch] = []
         chunks = 0
-        for epoch in self._script.epochs:
-            if epoch.turned is not None:
-                await self._turn(epoch.turned)
+        playing = 0
+        for epoch in [each for each in self._script.epochs if each.chunks]:
+            if epoch.turned is not None or playing != epoch.after:
+                await self._turn(epoch)
             elif epoch.epoch > 0:
                 again = api.Supersede(self._session, epoch.epoch, True, epoch.seed, epoch.first_frames)
                 self._door.post(again)
+            playing = epoch.epoch
             for recorded in epoch.chunks:
                 digest = await self._chunk(recorded)
                 chunks += 1
@@ -224,14 +248,14 @@ class _Player:
         self._door.post(api.Close(session=self._session))
         return Replayed(chunks, tuple(mismatches))
 
-    async def _turn(self, turned: events.WorldTurned) -> None:
+    async def _turn(self, script: EpochScript) -> None:
         """Make the world that another future goes on from, unseen, and play that one."""
         if self._engine is None:
             raise ReplayError("this session went back to a moment, and this engine only goes forward")
         self._door.post(api.Close(session=self._session))
-        opening = msgspec.structs.replace(self._opening, session=f"{self._opening.session}-{turned.epoch}")
-        history = self._script.before(turned, opening.session)
-        progress = api.Progress(epoch=turned.epoch, chunk=turned.chunk)
+        opening = msgspec.structs.replace(self._opening, session=f"{self._opening.session}-{script.epoch}")
+        history = self._script.before(script, opening.session)
+        progress = api.Progress(epoch=script.epoch, chunk=script.chunks[0].chunk)
         texts, embeddings = tuple(self._script.texts.values()), tuple(self._script.embeddings.items())
         world = self._engine.written_down(opening, history, texts, progress, embeddings)
         self._session, self._asked_for = opening.session, None

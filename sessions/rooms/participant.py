@@ -17,6 +17,7 @@ from ..messages import (
     Choose,
     ClientMessage,
     Feedback,
+    Fork,
     Grant,
     Input,
     Leave,
@@ -27,6 +28,7 @@ from ..messages import (
     Problem,
     Prompt,
     RefuseWheel,
+    Regenerate,
     ResetWorld,
     ResumeWorld,
     Rewind,
@@ -159,9 +161,9 @@ class Participant:
         if not isinstance(message, Shown | Ping):
             self._seat.active_at = self._clock.now()
         match message:
-            case Prompt() | PauseWorld() | ResumeWorld() | ResetWorld() | Rewind() | Choose() if (
-                self.role is not Role.DRIVER
-            ):
+            case (
+                Prompt() | PauseWorld() | ResumeWorld() | ResetWorld() | Rewind() | Fork() | Regenerate() | Choose()
+            ) if self.role is not Role.DRIVER:
                 self._problem("not_driving", "only the driver steers", message.id)
             case Prompt():
                 if not message.text.strip():
@@ -178,9 +180,13 @@ class Participant:
             case ResetWorld():
                 session.reset(message, name, self._send)
             case Rewind():
-                session.rewind(message, name, self._send)
+                session.turns.rewind(message, name, self._send)
+            case Fork():
+                session.turns.fork(message, name, self._send)
+            case Regenerate():
+                session.turns.regenerate(message, name, self._send)
             case Choose():
-                session.choose(message, name, self._send)
+                session.turns.choose(message, name, self._send)
             case Feedback() if self._seat.rights.grant is Grant.RECORDER:
                 self._problem("may_not_judge", "a recorder only watches", message.id)
             case Feedback():

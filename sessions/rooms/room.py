@@ -257,4 +257,6 @@ class Room:
         )
         if prompt is not None:
             self._audience.send(seat.participant, prompt.changed())
+        if session.turns.beside.lanes:
+            self._audience.send(seat.participant, session.turns.beside.told())
         self.wheel.announce()

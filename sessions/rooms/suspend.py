@@ -97,8 +97,8 @@ class RoomSuspension:
         except JOURNAL_FAULTS as error:
             await self._begins_anew(noted.record.room, str(error))
             return None
-        last, world = script.epochs[-1], f"{session.name}.{journaled}"
-        steps = script.history(len(script.epochs) - 1, world)
+        world = f"{session.name}.{journaled}"
+        steps = script.history(script.playing, world)
         made = [step.chunk for step in steps if isinstance(step, Begin)]
         if not made or len(made) > REMADE_MAX:
             await self._begins_anew(noted.record.room, f"{len(made)} chunks of it would have to be made again")
@@ -106,10 +106,21 @@ class RoomSuspension:
         chunk = made[-1] + 1
         opened = script.opened
         opening = Open(world, opened.card, opened.seed, branch=opened.branch, steps=opened.steps or None)
-        progress = Progress(epoch=last.epoch, chunk=chunk, paused=True, frame=chunk * FRAMES_MOST, pts=chunk * 90_000)
-        branch = next((step.branch for step in reversed(steps) if isinstance(step, Branched)), opened.branch)
+        progress = Progress(
+            epoch=script.playing, chunk=chunk, paused=True, frame=chunk * FRAMES_MOST, pts=chunk * 90_000
+        )
+        noise = next((step.branch for step in reversed(steps) if isinstance(step, Branched)), opened.branch)
+        branch = script.branch(script.playing)
         record = msgspec.structs.replace(
-            session, epoch=last.epoch, chunk=chunk, journaled=journaled, world=world, branch=branch
+            session,
+            epoch=script.playing,
+            chunk=chunk,
+            journaled=journaled,
+            world=world,
+            branch=branch,
+            noise=noise,
+            branches=max(script.branch(each.epoch) for each in script.epochs),
+            epochs=script.epochs[-1].epoch,
         )
         data = self._engine.written_down(opening, steps, tuple(script.texts.values()), progress)
         return SuspendedRoom(msgspec.structs.replace(noted.record, session=record), data)

@@ -34,7 +34,8 @@ class Chronicle:
         self._journal, self._session, self._epoch = journal, session, epoch
         self.branch = 0
         self._input, self._intent_by = 0, 0
-        self._intent: tuple[int, int, int] | None = None
+        self._intents: dict[int, tuple[int, int]] = {}
+        self.ended = False
         self._asked: dict[int, int] = {}
         self._begun: OrderedDict[tuple[int, int], int] = OrderedDict()
         self._seen: OrderedDict[int, SeenChunk] = OrderedDict()
@@ -44,11 +45,14 @@ class Chronicle:
         """Of the last entry."""
         return self._journal.number(self._session)
 
-    def record(self, event: events.JournalEvent) -> None:
+    def record(self, event: events.JournalEvent, epoch: int | None = None, branch: int | None = None) -> None:
+        """`epoch`, `branch`: of a future that does not lead."""
+        branch = self.branch if branch is None else branch
         cause = self._cause(event)
         if isinstance(event, events.ChunkBegun):
-            self._segment(event)
-        number = self._journal.record(self._session, event, Stamp(self._epoch(), self.branch, cause))
+            self._segment(event, branch)
+        stamp = Stamp(self._epoch() if epoch is None else epoch, branch, cause)
+        number = self._journal.record(self._session, event, stamp)
         match event:
             case events.InputReceived():
                 self._input = number
@@ -68,6 +72,7 @@ class Chronicle:
         self._journal.go_on(self._session, number)
 
     def end(self) -> None:
+        self.ended = True
         self._journal.forget(self._session)
 
     def shown(self, frame: Frame) -> None:
@@ -99,11 +104,11 @@ class Chronicle:
             case _:
                 return 0
 
-    def _segment(self, begun: events.ChunkBegun) -> None:
+    def _segment(self, begun: events.ChunkBegun, branch: int) -> None:
         """A new segment where the intent is another one."""
         conditions = begun.conditions
-        intent = conditions.epoch, self.branch, conditions.prompt_version
-        if intent != self._intent:
-            self._intent = intent
+        intent = conditions.epoch, conditions.prompt_version
+        if intent != self._intents.get(branch):
+            self._intents[branch] = intent
             event = events.SegmentStarted(chunk=begun.chunk, prompt_version=conditions.prompt_version)
-            self._journal.record(self._session, event, Stamp(conditions.epoch, self.branch, self._intent_by))
+            self._journal.record(self._session, event, Stamp(conditions.epoch, branch, self._intent_by))

@@ -9,7 +9,7 @@ makes it again behind what was shown last, so frames' numbers and times never go
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...clock import Clock
 from ...engine import api
@@ -23,6 +23,7 @@ class MadeChunk:
     """A committed chunk of the world that plays."""
 
     chunk: int
+    epoch: int
     digest: str
     prompt_version: int
     controls: tuple[float, ...]
@@ -30,22 +31,31 @@ class MadeChunk:
 
 @dataclass(slots=True)
 class Future:
-    """A world in the engine from chunk `first` on; `epoch`: in which it was made."""
+    """A world in the engine from chunk `first` on; made in `epoch`, with the noise of branch `noise`."""
 
     world: str
     branch: int
     epoch: int
     first: int
+    noise: int
     made: tuple[MadeChunk, ...] = ()
 
-    def recorded(self, seed: int) -> events.BranchRecord:
+    @property
+    def foreign_noise(self) -> int:
+        """The branch its noise is of; -1 = its own."""
+        return -1 if self.noise == self.branch else self.noise
+
+    def recorded(self, seed: int, made: tuple[MadeChunk, ...] | None = None) -> events.BranchRecord:
+        """`made`: other chunks than its own."""
+        chunks = self.made if made is None else made
         return events.BranchRecord(
             branch=self.branch,
             seed=seed,
             first=self.first,
-            digests=tuple(chunk.digest for chunk in self.made),
-            prompt_version=self.made[-1].prompt_version if self.made else 0,
-            controls=tuple(chunk.controls for chunk in self.made),
+            digests=tuple(chunk.digest for chunk in chunks),
+            prompt_version=chunks[-1].prompt_version if chunks else 0,
+            controls=tuple(chunk.controls for chunk in chunks),
+            noise=self.foreign_noise,
         )
 
 
@@ -65,11 +75,13 @@ class Futures:
     def __init__(
         self, session: str, door: api.EngineClient, clock: Clock, engine: api.SuspendableEngine | None
     ) -> None:
-        self._session, self._door, self._clock, self._engine = session, door, clock, engine
-        self.now = Future(session, 0, 0, 0)
+        self._session, self._door, self._clock, self.engine = session, door, clock, engine
+        self.now = Future(session, 0, 0, 0, 0)
         self.other: Future | None = None
         self._made: deque[MadeChunk] = deque(maxlen=KEPT)
-        self._branches, self._forked_at = 0, 0.0
+        self.branches = self.epochs = 0
+        """The highest that there were."""
+        self._forked_at = 0.0
 
     @property
     def world(self) -> str:
@@ -81,40 +93,93 @@ class Futures:
         return self._made[-1].chunk + 1 if self._made else self.now.first
 
     def committed(self, done: api.ChunkDone, conditions: api.Conditions) -> None:
-        self._made.append(MadeChunk(done.chunk, done.digest, conditions.prompt_version, conditions.controls))
+        self._made.append(
+            MadeChunk(done.chunk, done.epoch, done.digest, conditions.prompt_version, conditions.controls)
+        )
 
-    def resumed(self, world: str, branch: int, epoch: int, chunk: int) -> None:
+    def resumed(self, now: Future, branches: int, epochs: int) -> None:
         """The session lived under an earlier server."""
-        self.now, self._branches = Future(world, branch, epoch, chunk), branch
+        self.now, self.branches, self.epochs = now, max(branches, now.branch), max(epochs, now.epoch)
 
-    def back(self, chunks: int, epoch: int) -> Turn | None:
+    def new_epoch(self) -> int:
+        self.epochs += 1
+        return self.epochs
+
+    def start_anew(self) -> int:
+        """The world that plays begins anew in another epoch, which is returned."""
+        self.now = replace(self.now, epoch=self.new_epoch())
+        return self.now.epoch
+
+    def beside(self, noise: int | None) -> Future:
+        """A future to be forked off, whose first chunk is not known yet. `noise` None = of its own branch."""
+        self.branches += 1
+        epoch = self.new_epoch()
+        own = self.branches if noise is None else noise
+        return Future(f"{self._session}.{epoch}", self.branches, epoch, 0, own)
+
+    def parted(self) -> None:
+        """Futures play side by side from now on."""
+        self._forked_at = self._clock.now()
+
+    def leading(self, first: int) -> Future:
+        """The one that plays, by what it made from that chunk on."""
+        return self._left(first)
+
+    @property
+    def seconds(self) -> float:
+        """Since there were two."""
+        return round(self._clock.now() - self._forked_at, 3)
+
+    def shared(self, first: int) -> str:
+        """The digest of the last chunk before that."""
+        return next((made.digest for made in reversed(self._made) if made.chunk == first - 1), "")
+
+    def go_on_as(self, future: Future, made: tuple[MadeChunk, ...]) -> None:
+        """One that played beside is the one that plays."""
+        before = [each for each in self._made if each.chunk < future.first]
+        self._made = deque((*before, *made), maxlen=KEPT)
+        self.now = future
+
+    def since_words(self) -> int:
+        """How many chunks were made under the present words, in this future."""
+        count = 0
+        for made in reversed(self._made):
+            if made.prompt_version != self._made[-1].prompt_version or made.chunk < self.now.first:
+                break
+            count += 1
+        return count
+
+    def back(self, chunks: int) -> Turn | None:
         """Another future of the moment so many chunks ago, or as long ago as can be; None when it cannot."""
-        if self._engine is None or not self._made:
+        if self.engine is None or not self._made:
             return None
-        target = max(self.next_chunk - chunks, self._engine.earliest(self.world), self._made[0].chunk)
-        future = Future(f"{self._session}.{epoch}", self._branches + 1, epoch, target)
-        data = self._engine.fork(self.world, future.world, target, future.branch, epoch, self.world)
+        target = max(self.next_chunk - chunks, self.engine.earliest(self.world), self._made[0].chunk)
+        epoch, branch = self.epochs + 1, self.branches + 1
+        future = Future(f"{self._session}.{epoch}", branch, epoch, target, branch)
+        data = self.engine.fork(self.world, future.world, target, future.noise, epoch, self.world)
         if data is None:
             return None
-        version = next((made.prompt_version for made in self._made if made.chunk == target), None)
-        return Turn(future, self.now.epoch, data, version)
+        there = next((made for made in self._made if made.chunk == target), None)
+        if there is None:
+            return Turn(future, self.now.epoch, data, None)
+        return Turn(future, there.epoch, data, there.prompt_version)
 
-    def to_the_other(self, epoch: int) -> Turn | None:
+    def to_the_other(self) -> Turn | None:
         """On with the future that stands still; None when there is none, or it cannot be made again."""
-        other, engine = self.other, self._engine
+        other, engine = self.other, self.engine
         if other is None or engine is None:
             return None
-        chunk = other.made[-1].chunk + 1 if other.made else other.first
-        future = Future(f"{self._session}.{epoch}", other.branch, epoch, chunk)
-        data = engine.fork(other.world, future.world, chunk, other.branch, epoch, self.world)
+        epoch, chunk = self.epochs + 1, other.made[-1].chunk + 1 if other.made else other.first
+        future = Future(f"{self._session}.{epoch}", other.branch, epoch, chunk, other.noise)
+        data = engine.fork(other.world, future.world, chunk, other.noise, epoch, self.world)
         if data is None:
             return None
         return Turn(future, other.epoch, data, other.made[-1].prompt_version if other.made else None)
 
     async def take(self, turn: Turn, take: Callable[[api.Event], None]) -> api.Refused | None:
         """Make that world in the engine; the refusal when it has no place for it. Call `turn_to` before."""
-        assert self._engine is not None, "there is a turn, so there is an engine that can fork"
-        answer = await self._engine.restore(turn.data, take)
+        assert self.engine is not None, "there is a turn, so there is an engine that can fork"
+        answer = await self.engine.restore(turn.data, take)
         return answer if isinstance(answer, api.Refused) else None
 
     def turn_to(self, turn: Turn, keep: bool) -> Future:
@@ -123,15 +188,15 @@ class Futures:
         if self.other is not None:
             self._door.post(api.Close(session=self.other.world))
         self.other = left if keep else None
-        self._branches = max(self._branches, turn.future.branch)
+        self.branches, self.epochs = max(self.branches, turn.future.branch), max(self.epochs, turn.future.epoch)
         self.now, self._forked_at = turn.future, self._clock.now()
         before = [made for made in self._made if made.chunk < turn.future.first]
         self._made = deque(before, maxlen=KEPT)
         return left
 
     def back_to(self, left: Future, other: Future | None) -> None:
-        """The turn was refused: everything is as it was."""
-        self.now, self.other = left, other
+        """The turn was refused: everything is as it was, but for the epoch."""
+        self.now, self.other = replace(left, epoch=self.now.epoch, made=()), other
         self._made.extend(left.made)
 
     def compared(self, seed: int) -> tuple[tuple[events.BranchRecord, ...], int, str, float] | None:
@@ -139,9 +204,8 @@ class Futures:
         if self.other is None:
             return None
         first = self.other.first
-        shared = next((made.digest for made in reversed(self._made) if made.chunk == first - 1), "")
         branches = self.other.recorded(seed), self._left(first).recorded(seed)
-        return branches, first, shared, round(self._clock.now() - self._forked_at, 3)
+        return branches, first, self.shared(first), self.seconds
 
     def forget_other(self) -> None:
         if self.other is not None:
@@ -150,4 +214,4 @@ class Futures:
 
     def _left(self, first: int) -> Future:
         made = tuple(made for made in self._made if made.chunk >= first)
-        return Future(self.now.world, self.now.branch, self.now.epoch, first, made)
+        return replace(self.now, first=first, made=made)

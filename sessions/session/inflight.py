@@ -58,6 +58,11 @@ class InflightInputs:
             self._waiting = oldest.acks + self._waiting
         return conditions
 
+    def adopt(self, chunk: int, conditions: Conditions) -> None:
+        """A chunk of a future that plays from now on was begun before."""
+        sample = released(len(conditions.controls))
+        self._chunks[conditions.epoch, chunk] = InflightChunk(None, sample, conditions)
+
     def done(self, epoch: int, chunk: int) -> Conditions | None:
         """The chunk is committed: its messages are applied. What it was made under."""
         inflight = self._chunks.get((epoch, chunk))

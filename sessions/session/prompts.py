@@ -56,6 +56,7 @@ class PromptMemory:
 
     def __init__(self) -> None:
         self._waiting: dict[int, PromptVersion] = {}
+        self._aside: dict[int, PromptVersion] = {}
         self._acks: dict[int, PendingAck] = {}
         self._versions: deque[PromptVersion] = deque(maxlen=VERSIONS_MAX)
         self._known: deque[PromptVersion] = deque(maxlen=VERSIONS_MAX)
@@ -104,6 +105,21 @@ class PromptMemory:
             self._acks[version.number] = ack
         return version
 
+    def aside(self, text: str) -> PromptVersion:
+        """A new version for a future beside the world: the world itself does not turn to it."""
+        self._last += 1
+        version = self._aside[self._last] = PromptVersion(self._last, text, Transition.CUT, 0)
+        return version
+
+    def encoded_aside(self, number: int, key: str, meaning: PromptMeaning | None) -> PromptVersion | None:
+        """The embedding of such a version is there; None when it is none."""
+        version = self._aside.pop(number, None)
+        if version is None:
+            return None
+        version = msgspec.structs.replace(version, key=key, meaning=meaning)
+        self._known.append(version)
+        return version
+
     def turn_to(self, number: int | None) -> PromptVersion | None:
         """Be under that version, whole; None when the world is under it already, or it is not known any more."""
         version = next((each for each in self._known if each.number == number), None)
@@ -134,6 +150,7 @@ class PromptMemory:
 
     def failed(self, number: int) -> PromptVersion | None:
         """The version cannot be encoded and never takes effect."""
+        self._aside.pop(number, None)
         return self._waiting.pop(number, None)
 
     def record(self) -> PromptsRecord:

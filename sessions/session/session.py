@@ -22,7 +22,7 @@ from ..rate import Rate
 from ..states import Cause, may, move
 from .ack import PendingAck, Reply
 from .chronicle import Chronicle
-from .futures import Futures
+from .futures import Future, Futures
 from .inbox import Inbox, keymap, partly
 from .inflight import InflightInputs
 from .prompting import Prompting
@@ -61,9 +61,15 @@ class Session:
         self._inflight = InflightInputs()
         self._inbox: Inbox | None = None
         self._paused, self._weights = False, ""
-        self._prompting = Prompting(self.prompts, door, self.record, self._inflight, audience, lambda: self.world)
-        told = self._chronicle, self.prompts, self._inflight, audience
-        self._turns = Turns(spec.seed, self._futures, door, *told, self._turned, self.take)
+        self._prompting = Prompting(
+            self.prompts, door, self.record, self._inflight, audience, lambda: self.turns.worlds
+        )
+        told = self._chronicle, self._prompting, self.prompts, self._inflight, audience
+        asked = self._playing, lambda: self._weights
+        self.turns = Turns(
+            spec.seed, self._futures, door, *told, *asked, self._turned, self._begin_when_prompted, self.take
+        )
+        """Rewinds, forks and choices."""
         self._first_chunk: int | None = None
         """The chunk that is due while the world waits for its first prompt."""
         self._fault_rate = Rate(per_s=2.0, burst=4)
@@ -98,20 +104,26 @@ class Session:
         self.card, self._weights = card, record.weights
         self.epoch, self.next_chunk, self._paused = record.epoch, record.chunk, record.paused
         self.prompts.restore(record.prompts)
-        self._futures.resumed(record.world or record.name, record.branch, record.epoch, record.chunk)
+        noise = record.branch if record.noise < 0 else record.noise
+        now = Future(record.world or record.name, record.branch, record.epoch, record.chunk, noise)
+        self._futures.resumed(now, record.branches, record.epochs)
         self._chronicle.go_on(record.journaled)
         self._chronicle.branch = record.branch
         self._move(Cause.RESTORED)
 
     def suspended(self) -> SessionRecord:
         """What `restore` needs besides the world."""
-        name, seed, number = self.spec.name, self.spec.seed, self._chronicle.number
+        name, seed, number, futures = self.spec.name, self.spec.seed, self._chronicle.number, self._futures
         at = (self.epoch, self.next_chunk, self._paused, number)
-        world = self.world, self._futures.now.branch
-        return SessionRecord(name, self._opened().name, self._weights, seed, *at, self.prompts.record(), *world)
+        now, most = futures.now, (futures.branches, futures.epochs)
+        noises = (now.branch, now.foreign_noise, *most)
+        return SessionRecord(
+            name, self._opened().name, self._weights, seed, *at, self.prompts.record(), now.world, *noises
+        )
 
     def let_go(self) -> None:
         """It was suspended: the engine frees its slot, the journal stays open for whoever restores it."""
+        self.turns.stand_alone("")
         self.state = messages.WorldState.CLOSED
         self._futures.forget_other()
         self._door.post(api.Close(session=self.world))
@@ -121,6 +133,7 @@ class Session:
         """The end: the engine frees its slot. Closing twice does nothing."""
         if not may(self.state, Cause.CLOSE):
             return
+        self.turns.stand_alone("")
         self._move(Cause.CLOSE)
         self._futures.forget_other()
         self._door.post(api.Close(session=self.world))
@@ -137,7 +150,7 @@ class Session:
         running = self.state is messages.WorldState.RUNNING
         self._move(Cause.ABANDONED)
         if running:
-            self._door.post(api.Pause(session=self.world))
+            self.turns.tell_worlds(api.Pause)
 
     def end_hold(self) -> None:
         """Somebody is connected again: the world goes on as it was left."""
@@ -145,7 +158,7 @@ class Session:
             return
         self._move(Cause.RETURNED_TO_PAUSE if self._paused else Cause.RETURNED)
         if not self._paused:
-            self._door.post(api.Resume(session=self.world))
+            self.turns.tell_worlds(api.Resume)
 
     # ---- steering -------------------------------------------------------------------------------------------------
 
@@ -169,7 +182,7 @@ class Session:
             return
         self._move(Cause.PAUSE)
         self._paused = True
-        self._door.post(api.Pause(session=self.world))
+        self.turns.tell_worlds(api.Pause)
         reply(messages.Accepted(id=message.id))
         reply(messages.Applied(id=message.id, chunk=self.next_chunk))
 
@@ -181,7 +194,7 @@ class Session:
         self._paused = False
         if self._inbox is not None:
             self._inbox.flush()  # taps at a still picture steer nothing
-        self._door.post(api.Resume(session=self.world))
+        self.turns.tell_worlds(api.Resume)
         reply(messages.Accepted(id=message.id))
         self._inflight.expect(PendingAck(message.id, reply))
 
@@ -195,7 +208,8 @@ class Session:
 
         `seed` None = one that this session has not had.
         """
-        self.epoch += 1
+        self.turns.stand_alone(participant)
+        self.epoch = self._futures.start_anew()
         seed = self.spec.seed_of(self.epoch) if seed is None else seed
         self.prompts.settle()
         if self._inbox is not None:
@@ -205,16 +219,6 @@ class Session:
         self._counters.resets += 1
         self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
         return self.epoch
-
-    def rewind(self, message: messages.Rewind, participant: str, reply: Reply) -> None:
-        """Another future of a moment ago."""
-        card = self._opened() if self.state is messages.WorldState.RUNNING else None
-        self._turns.rewind(message.seconds, card, self.epoch, participant, PendingAck(message.id, reply))
-
-    def choose(self, message: messages.Choose, participant: str, reply: Reply) -> None:
-        """Keep one of two futures."""
-        ack = PendingAck(message.id, reply)
-        self._turns.choose(message.keep, self.epoch, participant, ack, self._weights)
 
     def _turned(self, epoch: int) -> None:
         """The world that plays is another one, in a new epoch."""
@@ -234,7 +238,10 @@ class Session:
     # ---- the engine's events --------------------------------------------------------------------------------------
 
     def take(self, event: api.Event) -> None:
-        if self.state is messages.WorldState.CLOSED or event.session != self.world:
+        if self.state is messages.WorldState.CLOSED:
+            return
+        if event.session != self.world:
+            self.turns.beside.take(event)
             return
         match event:
             case api.ChunkDue():
@@ -274,6 +281,7 @@ class Session:
         self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
         # Last, because the engine may answer within the call.
         self._door.post(api.Begin(session=self.world, chunk=chunk, conditions=conditions))
+        self.turns.beside.began(chunk, conditions)
 
     def _cancelled(self, epoch: int, chunk: int) -> None:
         if self._inflight.cancelled(epoch, chunk, same_world=epoch == self.epoch):
@@ -299,11 +307,8 @@ class Session:
         self._counters.faults += event.code not in PROMPT_REFUSALS
         self._counters.prompts_refused += event.code in PROMPT_REFUSALS
         self.record(events.Faulted(code=event.code, detail=event.detail, fatal=event.fatal))
-        self.prompts.failed(event.prompt_version)
-        ack = self.prompts.take_ack(event.prompt_version)
-        if ack is not None:
-            ack.reply(messages.Problem(code=event.code, detail=event.detail, id=ack.id))
-        elif event.fatal or self._fault_rate.allows(self._clock.now()):
+        told = self._prompting.failed(event)
+        if not told and (event.fatal or self._fault_rate.allows(self._clock.now())):
             self._audience.tell(messages.Problem(code=event.code, detail=event.detail))
         if event.fatal:
             self.close(event.code)
@@ -315,6 +320,9 @@ class Session:
     def _move(self, cause: Cause) -> None:
         self.state = move(self.state, cause, lambda *moved: self.record(events.StateMoved(*moved)))
         self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
+
+    def _playing(self) -> api.CardInfo | None:
+        return self.card if self.state is messages.WorldState.RUNNING else None
 
     def _opened(self) -> api.CardInfo:
         assert self.card is not None, "the session is open"

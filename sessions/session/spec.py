@@ -11,7 +11,8 @@ from .prompts import PromptsRecord
 
 
 class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`journaled`: the number of its last event. `paused`: the driver had stopped the world."""
+    """`journaled`: the number of its last event. `paused`: the driver had stopped the world. `noise`: the branch its
+    noise is of, -1 = `branch`. `branches`, `epochs`: the highest that there were."""
 
     name: str
     card: str
@@ -24,6 +25,9 @@ class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompts: PromptsRecord
     world: str = ""
     branch: int = 0
+    noise: int = -1
+    branches: int = 0
+    epochs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

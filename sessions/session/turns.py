@@ -1,6 +1,7 @@
 """A session turns to another future: the world that plays stands still, the other is made, and it goes on in that one.
 
-What the engine refuses leaves the session where it was, in a new epoch.
+Also what becomes of futures that play side by side. What the engine refuses leaves the session where it was, in a new
+epoch.
 """
 
 import asyncio
@@ -9,11 +10,14 @@ from collections.abc import Callable
 from ...engine import api
 from ..audience import Audience
 from ..journal import events
-from ..messages import Accepted, Applied, Keep, Problem
-from .ack import PendingAck
+from ..messages import Accepted, Applied, Choose, Fork, Keep, Problem, Regenerate, Rewind
+from .ack import PendingAck, Reply
+from .beside import Beside
 from .chronicle import Chronicle
 from .futures import Future, Futures, Turn
 from .inflight import InflightInputs
+from .lane import Lane
+from .prompting import Prompting
 from .prompts import PromptMemory
 
 VERDICTS = {
@@ -22,10 +26,15 @@ VERDICTS = {
     Keep.TIE: events.Verdict.TIE,
     Keep.SKIP: events.Verdict.SKIP,
 }
+REGENERATE_MOST_S = 60.0
 
 
 class Turns:
-    """Rewinds and choices of one session. `turned(epoch)`: its world is another one; `take`: that world's events."""
+    """Rewinds, forks and choices of one session.
+
+    `playing`: the card of a world that runs, else None; `weights`: of that world. `turned(epoch)`: its world is
+    another one; `begin(chunk)`: which waits for the conditions of that chunk; `take`: events of worlds that are made.
+    """
 
     def __init__(
         self,
@@ -33,45 +42,68 @@ class Turns:
         futures: Futures,
         door: api.EngineClient,
         chronicle: Chronicle,
+        prompting: Prompting,
         prompts: PromptMemory,
         inflight: InflightInputs,
         audience: Audience,
+        playing: Callable[[], api.CardInfo | None],
+        weights: Callable[[], str],
         turned: Callable[[int], None],
+        begin: Callable[[int], None],
         take: Callable[[api.Event], None],
     ) -> None:
         self._seed, self._futures, self._door, self._chronicle = seed, futures, door, chronicle
         self._prompts, self._inflight, self._audience = prompts, inflight, audience
-        self._turned, self._take = turned, take
+        self._playing, self._weights = playing, weights
+        self._turned, self._begin, self._take = turned, begin, take
         self._turning: asyncio.Task[None] | None = None
+        self.beside = Beside(futures, door, chronicle, prompting, audience, take, lambda code: self.stand_alone(""))
 
-    def rewind(self, seconds: float, card: api.CardInfo | None, epoch: int, participant: str, ack: PendingAck) -> None:
-        """Another future of the moment `seconds` ago; the one that played so far stands still until one is chosen.
+    @property
+    def busy(self) -> bool:
+        """The world is on its way to be another one, or several."""
+        return self.beside.busy or self._turning is not None
 
-        `card` None: the world does not run.
-        """
-        turn = None
-        if card is not None and self._turning is None:
-            turn = self._futures.back(max(1, round(seconds * card.fps / card.frames_per_chunk)), epoch + 1)
-        if turn is None:
-            detail = "this world cannot go back now, or not that far"
-            ack.reply(Problem(code="no_rewind", detail=detail, id=ack.id))
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """The world that plays and those beside it, as the engine knows them."""
+        return (self._futures.world, *self.beside.worlds)
+
+    def tell_worlds(self, command: type[api.Pause | api.Resume]) -> None:
+        for world in self.worlds:
+            self._door.post(command(session=world))
+
+    def rewind(self, message: Rewind, participant: str, reply: Reply) -> None:
+        """Another future of the moment `seconds` ago; the one that played so far stands still until one is chosen."""
+        card = self._playing()
+        chunks = 0 if card is None else max(1, round(message.seconds * card.fps / card.frames_per_chunk))
+        self._back(chunks, participant, PendingAck(message.id, reply))
+
+    def regenerate(self, message: Regenerate, participant: str, reply: Reply) -> None:
+        card, chunks = self._playing(), self._futures.since_words()
+        if card is not None:
+            chunks = min(chunks, round(REGENERATE_MOST_S * card.fps / card.frames_per_chunk))
+        self._back(chunks if card is not None else 0, participant, PendingAck(message.id, reply))
+
+    def fork(self, message: Fork, participant: str, reply: Reply) -> None:
+        card = self._playing() if self._turning is None else None
+        self.beside.fork(message, card, participant, PendingAck(message.id, reply))
+
+    def choose(self, message: Choose, participant: str, reply: Reply) -> None:
+        """Keep one of the futures and journal the comparison."""
+        ack = PendingAck(message.id, reply)
+        if self.beside.lanes:
+            self._choose_beside(message, participant, ack)
             return
-        ack.reply(Accepted(id=ack.id))
-        self._turn(turn, True, participant, ack)
-
-    def choose(self, keep: Keep, epoch: int, participant: str, ack: PendingAck, weights: str) -> None:
-        """Keep one of the two futures and journal the comparison."""
-        compared, other, turn = self._futures.compared(self._seed), self._futures.other, None
-        if keep is Keep.OTHER and self._turning is None:
-            turn = self._futures.to_the_other(epoch + 1)
-        if compared is None or other is None or self._turning or (turn is None and keep is Keep.OTHER):
+        keep, compared, other, turn = message.keep, self._futures.compared(self._seed), self._futures.other, None
+        if keep is Keep.OTHER and not self.busy:
+            turn = self._futures.to_the_other()
+        if compared is None or other is None or self.busy or (turn is None and keep is Keep.OTHER):
             ack.reply(Problem(code="no_choice", detail="there are no two futures to choose from", id=ack.id))
             return
         branches, chunk, context, seconds = compared
         chosen = other.branch if turn is not None else self._futures.now.branch
-        self._chronicle.record(
-            events.PreferenceChosen(participant, chunk, context, weights, branches, chosen, VERDICTS[keep], seconds)
-        )
+        self._judged(participant, chunk, context, branches, chosen, keep, seconds)
         ack.reply(Accepted(id=ack.id))
         if turn is not None:
             self._turn(turn, False, participant, ack)
@@ -79,13 +111,88 @@ class Turns:
             self._futures.forget_other()
             ack.reply(Applied(id=ack.id, chunk=self._futures.next_chunk))
 
+    def stand_alone(self, participant: str) -> None:
+        """The leading future goes on alone, unjudged: the world is about to be another one, or to stand still."""
+        if self.beside.lanes:
+            self._part(participant, Keep.SKIP, 0)
+
+    # ---- side by side ----------------------------------------------------------------------------------------------
+
+    def _choose_beside(self, message: Choose, participant: str, ack: PendingAck) -> None:
+        lanes, place = self.beside.lanes, message.place
+        if place is None:
+            place = 1 if message.keep is Keep.OTHER and len(lanes) == 1 else 0
+        if place > len(lanes) or (message.keep is Keep.OTHER and place == 0):
+            ack.reply(Problem(code="no_choice", detail=f"there are places 0 to {len(lanes)}", id=ack.id))
+            return
+        ack.reply(Accepted(id=ack.id))
+        self._part(participant, message.keep, place)
+        ack.reply(Applied(id=ack.id, chunk=self._futures.next_chunk))
+
+    def _part(self, participant: str, keep: Keep, place: int) -> None:
+        beside, futures = self.beside, self._futures
+        branches, first = beside.records(self._seed), beside.first
+        chosen, kept = branches[place].branch, beside.lanes[place - 1] if place else None
+        shared = futures.shared(first)
+        self._judged(participant, first, shared, branches, chosen, keep, futures.seconds)
+        if kept is not None:
+            for chunk in (futures.next_chunk, futures.next_chunk + 1):
+                self._inflight.cancelled(futures.now.epoch, chunk, same_world=False)
+        beside.end(kept)
+        if kept is not None:
+            self._go_on_in(kept)
+
+    def _go_on_in(self, lane: Lane) -> None:
+        future = lane.future
+        self._futures.go_on_as(future, tuple(lane.made))
+        self._chronicle.branch = future.branch
+        for chunk, conditions in lane.taken.items():
+            self._inflight.adopt(chunk, conditions)
+        version = None if lane.version is None else self._prompts.turn_to(lane.version.number)
+        if version is not None:
+            self._audience.tell(version.changed())
+        self._turned(future.epoch)
+        if lane.due is not None:
+            self._begin(lane.due)
+
+    def _judged(
+        self,
+        participant: str,
+        chunk: int,
+        context: str,
+        branches: tuple[events.BranchRecord, ...],
+        chosen: int,
+        keep: Keep,
+        seconds: float,
+    ) -> None:
+        weights, verdict = self._weights(), VERDICTS[keep]
+        event = events.PreferenceChosen(participant, chunk, context, weights, branches, chosen, verdict, seconds)
+        self._chronicle.record(event)
+
+    # ---- one after the other ---------------------------------------------------------------------------------------
+
+    def _back(self, chunks: int, participant: str, ack: PendingAck) -> None:
+        """`chunks` 0: the world does not run."""
+        turn = None
+        if chunks and not self.busy:
+            self.stand_alone(participant)
+            turn = self._futures.back(chunks)
+        if turn is None:
+            detail = "this world cannot go back now, or not that far"
+            ack.reply(Problem(code="no_rewind", detail=detail, id=ack.id))
+            return
+        ack.reply(Accepted(id=ack.id))
+        self._turn(turn, True, participant, ack)
+
     def _turn(self, turn: Turn, keep: bool, participant: str, ack: PendingAck) -> None:
         future, before = turn.future, self._futures.other
         self._door.post(api.Pause(session=self._futures.world))
         left = self._futures.turn_to(turn, keep)
         self._turned(future.epoch)
         self._chronicle.branch = future.branch
-        self._chronicle.record(events.WorldTurned(future.epoch, future.first, future.branch, turn.base, participant))
+        branch, noise = future.branch, future.foreign_noise
+        turned = events.WorldTurned(future.epoch, future.first, branch, turn.base, participant, noise)
+        self._chronicle.record(turned)
         version = self._prompts.turn_to(turn.prompt_version)
         if version is not None:
             self._audience.tell(version.changed())
@@ -102,6 +209,7 @@ class Turns:
             return
         futures.back_to(left, None if keep else before)
         self._chronicle.branch = left.branch
-        self._chronicle.record(events.WorldTurned(turn.future.epoch, futures.next_chunk, left.branch, left.epoch, ""))
+        epoch, noise = turn.future.epoch, left.foreign_noise
+        self._chronicle.record(events.WorldTurned(epoch, futures.next_chunk, left.branch, left.epoch, "", noise))
         self._audience.tell(Problem(code="no_place", detail=refused.detail))
         self._door.post(api.Resume(session=left.world))

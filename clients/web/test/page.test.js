@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { delay_s } from '../src/sdk/backoff.js';
+import { caption } from '../src/page/futures.js';
 import { covering, objection } from '../src/page/firstframe.js';
 import { read } from '../src/sdk/messages.js';
 import { ago, places, watchable } from '../src/lobby/lists.js';
@@ -146,4 +147,16 @@ test('the lobby names places, rooms and times', () => {
 
 test('a date in Retry-After is no number of seconds: the page backs off by itself', () => {
   assert.equal(delay_s(0, 0, Number('Wed, 21 Oct 2099 07:28:00 GMT') || 0), 0.15);
+});
+
+test('a future says how it differs', () => {
+  const view = { branch: 2, prompt: '', held: [] };
+  assert.equal(caption(view, 0), '1: as it was');
+  assert.equal(caption(view, 1), '2: another chance');
+  assert.equal(caption({ ...view, prompt: 'a red desert' }, 2), '3: “a red desert”');
+  assert.equal(caption({ ...view, held: ['ArrowLeft'] }, 3), '4: ArrowLeft');
+});
+
+test('futures side by side are news of the server', () => {
+  assert.equal(read('{"type":"sidebyside","chunk":7,"places":[]}')?.type, 'sidebyside');
 });

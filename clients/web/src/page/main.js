@@ -13,6 +13,7 @@ import { Room, Seat, memory, whereIs } from '../sdk/index.js';
 import { Acts } from './acts.js';
 import { element, say } from './dom.js';
 import { FirstFrame } from './firstframe.js';
+import { Futures } from './futures.js';
 import { glow } from './glow.js';
 import { Help } from './help.js';
 import { Hint } from './hint.js';
@@ -96,7 +97,7 @@ const picture = new Picture(video, element('still', HTMLCanvasElement), {
     showWorld();
   },
 });
-new Keep(video, {
+const keep = new Keep(video, {
   name: () => `worldroom-${name}-${world.onScreen?.frame ?? 0}`,
   clip: async () => {
     const answer = await fetch(`${base}v1/rooms/${name}/clip`, { headers: { Authorization: `Bearer ${room.seat.token ?? ''}` } });
@@ -105,6 +106,12 @@ new Keep(video, {
   },
   address: () => `${base}r/${name}`,
   drives: () => world.drives,
+});
+
+const futures = new Futures(keep.panel, {
+  fork: (others) => room.fork(Array.from({ length: others }, () => ({}))),
+  again: () => room.again(),
+  choose: (kept, place) => room.choose(kept, place),
 });
 
 // ---- hands ------------------------------------------------------------------------------------------------------------
@@ -176,6 +183,7 @@ room.on('welcome', arrive);
 room.on('problem', ({ detail }) => toast(detail));
 room.on('message', (message) => {
   if (message.type === 'receipt' && !picture.tells) caps.applied(message.applied);
+  if (message.type === 'sidebyside') futures.beside(message.places);
   if (message.type === 'promptchanged') promptBox.changed(world.prompt);
 });
 room.on('frame', ({ receipt }) => {
@@ -215,6 +223,7 @@ function arrive(welcome) {
   promptBox.suggest(welcome.suggestions, welcome.recache === true, welcome.prompt_chars ?? 0);
   promptBox.pace(welcome.fps);
   promptBox.changed(world.prompt);
+  futures.beside([]);
   firstFrame.offer(welcome.first_frame ?? null);
   notice.lease_s = welcome.lease_s ?? 0;
   people.begin(world.drives ? welcome.participant : null);
@@ -262,6 +271,7 @@ function showWorld() {
   element('keep-picture', HTMLButtonElement).disabled = video.videoWidth === 0;
   say(element('hud-hint', HTMLElement), drives ? 'Press a key to measure' : 'Whoever drives can measure');
   promptBox.enable(whyNot(live));
+  futures.enable(live && drives && state === 'running');
   firstFrame.enable(live && drives && state !== 'opening' && state !== 'closed');
 }
 

@@ -17,10 +17,17 @@
 /** @typedef {{ type: 'feedback', id: number, chunk: number, value: -1 | 0 | 1 }} Feedback */
 /** @typedef {{ type: 'passwheel', id: number, to?: string | null }} PassWheel */
 /** @typedef {{ type: 'refusewheel', id: number, to: string }} RefuseWheel */
+/** How a future differs: by words, by keys that are held, or by chance. @typedef {{ prompt?: string | null, held?: string[] }} Way */
+/** @typedef {{ type: 'fork', id: number, others: Way[] }} Fork */
+/** @typedef {{ type: 'rewind', id: number, seconds: number }} Rewind */
+/** @typedef {{ type: 'regenerate', id: number }} Regenerate */
+/** @typedef {'this' | 'other' | 'tie' | 'skip'} Keep */
+/** @typedef {{ type: 'choose', id: number, keep: Keep, place?: number | null }} Choose */
 /** @typedef {{ type: 'leave', id: number }} Leave */
 /** @typedef {{ type: 'shown', frames: [number, number][] }} Shown */
 /** @typedef {{ type: 'ping', id: number, sent_ms: number }} Ping */
-/** @typedef {Input | Prompt | PauseOrResume | ResetWorld | Feedback | PassWheel | RefuseWheel | Leave | Shown | Ping} ClientMessage */
+/** @typedef {Fork | Rewind | Regenerate | Choose} Futures */
+/** @typedef {Input | Prompt | PauseOrResume | ResetWorld | Futures | Feedback | PassWheel | RefuseWheel | Leave | Shown | Ping} ClientMessage */
 
 /** @typedef {{ name: string, keys: string[], analog?: boolean }} ControlView */
 /** @typedef {'driver' | 'spectator'} Role */
@@ -38,6 +45,8 @@
 /** @typedef {{ type: 'applied', id: number, chunk: number }} Applied */
 /** @typedef {{ type: 'problem', code: string, detail: string, id?: number | null }} Problem */
 /** @typedef {{ type: 'statechanged', state: WorldState, epoch: number }} StateChanged */
+/** @typedef {{ branch: number, prompt: string, held: string[] }} FutureView */
+/** Futures in one picture, by rows of two; none = one again. @typedef {{ type: 'sidebyside', chunk: number, places: FutureView[] }} SideBySide */
 /** @typedef {{ type: 'promptchanged', version: number, text: string, understood?: string[], missed?: string[] }} PromptChanged */
 /** @typedef {{ participant: string, name: string }} Person */
 /**
@@ -56,10 +65,10 @@
  * }} Receipt
  */
 /** @typedef {{ type: 'receipts', items: Receipt[] }} Receipts what a spectator gets: several receipts at once */
-/** @typedef {Welcome | Accepted | Applied | Problem | StateChanged | PromptChanged | Participants | Pong | Receipt | Receipts} ServerMessage */
+/** @typedef {Welcome | Accepted | Applied | Problem | StateChanged | SideBySide | PromptChanged | Participants | Pong | Receipt | Receipts} ServerMessage */
 
 const SERVER_TYPES = new Set([
-  'welcome', 'accepted', 'applied', 'problem', 'statechanged', 'promptchanged', 'participants', 'pong', 'receipt',
+  'welcome', 'accepted', 'applied', 'problem', 'statechanged', 'sidebyside', 'promptchanged', 'participants', 'pong', 'receipt',
   'receipts',
 ]);
 

@@ -17,7 +17,7 @@ import { World } from './world.js';
 /** @typedef {import('./messages.js').ServerMessage} ServerMessage */
 /** A steer before it has an id. @typedef {import('./messages.js').Prompt
  *   | import('./messages.js').PauseOrResume | import('./messages.js').ResetWorld
- *   | import('./messages.js').Feedback | import('./messages.js').PassWheel | import('./messages.js').RefuseWheel
+ *   | import('./messages.js').Futures | import('./messages.js').Feedback | import('./messages.js').PassWheel | import('./messages.js').RefuseWheel
  *   | import('./messages.js').Leave} Steer */
 /** @template T @typedef {T extends unknown ? Omit<T, 'id'> : never} WithoutId */
 /** `accepted`: it is journaled. `applied`: it took effect at this chunk. Both fail with a `SteerError`.
@@ -180,6 +180,21 @@ export class Room extends Emitter {
   /** @param {number | null} [seed] */
   reset(seed = null) {
     return this.ask({ type: 'resetworld', ...(seed !== null && { seed }) }).applied;
+  }
+
+  /** On in several futures side by side: as it is, then so. @param {import('./messages.js').Way[]} others */
+  fork(others = [{}]) {
+    return this.ask({ type: 'fork', others }).applied;
+  }
+
+  /** Another take: of so many seconds, or of what plays under the present words. @param {number | null} [seconds] */
+  again(seconds = null) {
+    return this.ask(seconds === null ? { type: 'regenerate' } : { type: 'rewind', seconds }).applied;
+  }
+
+  /** @param {import('./messages.js').Keep} keep @param {number | null} [place] of those side by side */
+  choose(keep, place = null) {
+    return this.ask({ type: 'choose', keep, ...(place !== null && { place }) }).applied;
   }
 
   /**

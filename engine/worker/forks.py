@@ -1,0 +1,88 @@
+"""Forks on their way through the worker, and worlds that stand side by side in it: the edge's part.
+
+Each future gets a `SessionLog` of its own as soon as the worker says where it parts: from then on a death takes it no
+further back than any other session. Knows no process.
+"""
+
+import asyncio
+from collections.abc import Callable, MutableMapping
+
+from .. import api
+from ..caches.store import SnapshotFolder
+from . import ipc, suspended
+from .session_log import SessionLog
+
+Events = Callable[[api.Event], None]
+
+
+class Forks:
+    """`logs`, `snapshots`: those of all sessions of this worker."""
+
+    def __init__(self, logs: MutableMapping[str, SessionLog], snapshots: SnapshotFolder) -> None:
+        self._logs, self._snapshots = logs, snapshots
+        self._asked: dict[int, tuple[api.ForkSession, Events, asyncio.Future[api.Forked | api.Refused]]] = {}
+        self._together: dict[str, api.ShowBeside] = {}
+
+    def earliest(self, session: str) -> int:
+        """The earliest chunk that a session can go back to."""
+        log = self._logs.get(session)
+        begins = 0 if log is None else log.earliest
+        marks = self._snapshots.marks(session) if begins else []
+        return min([mark for mark in marks if mark >= begins], default=begins)
+
+    def before(self, session: str, into: str, chunk: int, branch: int, epoch: int, shown: str) -> bytes | None:
+        """See `api.SuspendableEngine.fork`."""
+        log, shown_log = self._logs.get(session), self._logs.get(shown)
+        if log is None or shown_log is None or not log.opened or log.lost:
+            return None
+        mark, snapshot = self._snapshots.marked(session, chunk) or (0, b"")
+        state = log.forked(into, mark, chunk, branch, epoch, shown_log.progress)
+        return None if state is None else suspended.dumps(suspended.SuspendedSession(state, snapshot, session))
+
+    def ask(self, request: ipc.ForkRequest, events: Events) -> "asyncio.Future[api.Forked | api.Refused]":
+        answer: asyncio.Future[api.Forked | api.Refused] = asyncio.get_running_loop().create_future()
+        self._asked[request.id] = request.fork, events, answer
+        return answer
+
+    def answered(self, reply: ipc.ForkReply, now: float) -> None:
+        """At once, because the next message may be of one of the new worlds."""
+        asked = self._asked.pop(reply.id, None)
+        if asked is None:
+            return
+        fork, events, answer = asked
+        forked = reply.answer
+        if isinstance(forked, api.Forked) and fork.session in self._logs:
+            for branch in fork.branches:
+                self._log(self._logs[fork.session], branch, forked, events, now)
+        if not answer.done():
+            answer.set_result(forked)
+
+    def fail(self, detail: str) -> None:
+        """The worker ended."""
+        asked, self._asked = self._asked, {}
+        for fork, _, answer in asked.values():
+            if not answer.done():
+                answer.set_result(api.Refused(fork.session, api.RefusalReason.NOT_READY, detail, 0, 1.0))
+
+    def side_by_side(self, command: api.ShowBeside) -> None:
+        """Remember it for the next worker. Who is alone again goes on behind what the stream has shown."""
+        if command.others:
+            self._together[command.session] = command
+            return
+        for leads, together in [*self._together.items()]:
+            if command.session in (leads, *together.others):
+                del self._together[leads]
+                mine, shown = self._logs.get(command.session), self._logs.get(leads)
+                if mine is not None and shown is not None:
+                    mine.shown_by(shown.progress)
+
+    def together(self) -> tuple[api.ShowBeside, ...]:
+        return tuple(self._together.values())
+
+    def _log(self, source: SessionLog, branch: api.Branch, forked: api.Forked, events: Events, now: float) -> None:
+        """From the source's last snapshot on, or from its opening."""
+        shown = source.progress
+        state = source.forked(branch.session, forked.mark, forked.chunk, branch.noise, branch.epoch, shown)
+        log = SessionLog(source.opening, events, now) if state is None else SessionLog.resumed(state, events, now)
+        log.opened, log.lost = True, state is None
+        self._logs[branch.session] = log
