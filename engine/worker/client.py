@@ -11,6 +11,7 @@ import itertools
 import logging
 import shutil
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -63,13 +64,11 @@ class WorkerClient:
         self._history = StepHistory()
         self._broken: WorkerFailed | None = None
         self._process: WorkerProcess | None = None
-        self.standby = StandbyWorker(
-            lambda: WorkerProcess(clock, self._take, command), serving.spare_after, serving.cards
-        )
+        another = partial(WorkerProcess, clock, self._take, command)
+        self.standby = StandbyWorker(another, serving.spare_after, serving.cards)
         self._task: asyncio.Task[None] | None = None
-        self._first = asyncio.Event()
+        self._first, self.deaths = asyncio.Event(), 0
         self._waiting = self._closed = False
-        self.deaths = 0
 
     @property
     def ready(self) -> bool:
@@ -245,9 +244,8 @@ class WorkerClient:
         self._heartbeat = ipc.Heartbeat(False, self._heartbeat.cards, self._heartbeat.capacity, 0.0, 0.0)
         self._fail_answers("the worker ended")
         log.error("the worker ended; %d sessions wait for a new one", len(self._logs))
-        for session_log in [*self._logs.values()]:
-            for event in session_log.worker_ended():
-                session_log.events(event)
+        for events, event in [(log.events, event) for log in self._logs.values() for event in log.worker_ended()]:
+            events(event)
 
     def _restore_all(self, process: WorkerProcess) -> None:
         """Hand every session to the new worker; commands that came meanwhile are part of their history."""
