@@ -244,7 +244,7 @@ class WorkerClient:
         self._heartbeat = ipc.Heartbeat(False, self._heartbeat.cards, self._heartbeat.capacity, 0.0, 0.0)
         self._fail_answers("the worker ended")
         log.error("the worker ended; %d sessions wait for a new one", len(self._logs))
-        for events, event in [(log.events, event) for log in self._logs.values() for event in log.worker_ended()]:
+        for events, event in [(each.events, event) for each in self._logs.values() for event in each.worker_ended()]:
             events(event)
 
     def _restore_all(self, process: WorkerProcess) -> None:
@@ -299,8 +299,7 @@ class WorkerClient:
                 self._event(message)
 
     def _event(self, event: api.Event) -> None:
-        session_log = self._logs.get(event.session)
-        if session_log is not None:
+        if (session_log := self._logs.get(event.session)) is not None:
             session_log.heard(event, self._clock.now())
             session_log.events(event)
 
