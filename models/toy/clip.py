@@ -7,7 +7,7 @@ that was written down. Integers below `MODULUS`, as in the rest of the toy. The 
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 import msgspec
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...kernels.philox import NoiseKey, integers
 from ..contract.cache import CacheView
 from ..contract.loop import Ask, Done, Outcome, Preview, StepKind, WorkPlan
-from .card import CHANNELS, CLIP_FRAMES, CLIP_RECIPE, HEIGHT, PREVIEW_EVERY, WIDTH
+from .card import CHANNELS, CLIP_FRAMES, CLIP_RECIPE, HEIGHT, PREVIEW_EVERY, WIDTH, ToySpec
 from .loop import MODULUS, ONE, Latent, mix_prompts
 from .pictures import sky, stars
 
@@ -132,12 +132,17 @@ class ToyClipLoop:
 
 
 class ToyClipRuntime:
-    """The clip's steps. Rows never see each other."""
+    """The clip's steps. Rows never see each other. `sleep` spends the spec's step cost, as in `ToyRuntime`."""
+
+    def __init__(self, spec: ToySpec, sleep: Callable[[float], None]) -> None:
+        self._spec, self._sleep = spec, sleep
 
     def allocate(self, slots: int) -> None:
         """It keeps nothing."""
 
     def execute(self, kind: StepKind, rows: Sequence[ClipRow], views: Sequence[CacheView | None]) -> list[ClipResult]:
+        if self._spec.sleeps and self._spec.step_seconds > 0:
+            self._sleep(self._spec.step_seconds)
         return [_one(row) for row in rows]
 
     def encode_prompt(self, text: str) -> Latent:

@@ -19,8 +19,8 @@ def toy_family(spec: ToySpec) -> Family:
 
     def load(card: ModelCard, choice: RuntimeChoice, _checkpoint: Path | None) -> LoadedCard:
         if card.name == "toy-clip":
-            loops = {card.main_loop: ToyClipLoop()}
-            return LoadedCard(card, choice, "none", loops, ToyClipRuntime(), ToyClipCarry, state=ToyClipState)
+            loops, runtime = {card.main_loop: ToyClipLoop()}, ToyClipRuntime(spec, time.sleep)
+            return LoadedCard(card, choice, "none", loops, runtime, ToyClipCarry, state=ToyClipState)
         return toy_loaded(card, choice, ToyRuntime(spec, time.sleep))
 
     return Family(

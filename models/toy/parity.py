@@ -39,7 +39,8 @@ def _loaded(card: ModelCard) -> LoadedCard:
 
 
 def _clip(card: ModelCard) -> LoadedCard:
-    return LoadedCard(card, card.recipe.default, "none", {card.main_loop: ToyClipLoop()}, ToyClipRuntime())
+    runtime = ToyClipRuntime(ToySpec(sleeps=False), lambda seconds: None)
+    return LoadedCard(card, card.recipe.default, "none", {card.main_loop: ToyClipLoop()}, runtime)
 
 
 def _rollout(card: ModelCard) -> Iterator[Pair]:

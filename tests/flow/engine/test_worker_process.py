@@ -1,6 +1,7 @@
 """The worker in a process of its own: it serves, is killed, is stopped, and the worlds go on as if nothing had been."""
 
 import asyncio
+import hashlib
 import os
 import signal
 import subprocess
@@ -16,7 +17,10 @@ from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker.client import WorkerClient, WorkerFailed
 from worldroom.engine.worker.pool import WorkerPool
 from worldroom.engine.worker.spec import WorkerSpec
+from worldroom.models.contract.conditions import Conditions, PromptShare
+from worldroom.models.contract.loop import StepKind
 from worldroom.models.family import packed
+from worldroom.models.toy import golden
 from worldroom.models.toy.card import ToySpec
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
@@ -83,6 +87,44 @@ async def test_a_room_lives_through_the_death_and_the_hang_of_its_worker() -> No
     await door.close()
     assert not psutil.pid_exists(last)
     assert not os.access(folder, os.F_OK)
+
+
+async def test_a_clip_whose_worker_is_killed_on_the_way_goes_on_from_its_last_step() -> None:
+    """Fifty steps of 20 ms: the worker dies when the second first look is seen, after twenty of them."""
+    options = {"toy": packed(ToySpec(step_seconds=0.02))}
+    door = WorkerClient(WorkerSpec(("toy-clip",), None, SPEC, options=options), SystemClock())
+    await door.start()
+    heard: list[api.Event] = []
+    shares: list[PromptShare] = []
+
+    def hear(event: api.Event) -> None:
+        heard.append(event)
+        if isinstance(event, api.PromptEncoded):
+            shares.append(PromptShare(event.key, 1.0))
+        dues = [other.chunk for other in heard if isinstance(other, api.ChunkDue)]
+        if isinstance(event, api.ChunkDue | api.PromptEncoded) and shares and dues:
+            conditions = Conditions(0, (), (0.0, 0.0), (shares[0],), 1, dues[-1])
+            door.post(api.Begin("s", dues[-1], conditions))
+
+    def denoised() -> int:
+        return sum(ran.kind == StepKind.DENOISE and ran.sessions == ("s",) for ran in door.steps())
+
+    assert isinstance(await door.open(api.Open("s", "toy-clip", 1), hear), api.Opened)
+    door.post(api.EncodePrompt("s", 1, "a red desert"))
+    await until(lambda: sum(isinstance(event, api.Frame) for event in heard) == 2)
+    assert all(event.preview for event in heard if isinstance(event, api.Frame))
+    os.kill(door.pid, signal.SIGKILL)
+    await until(lambda: door.deaths == 1)
+    before = denoised()
+    await until(lambda: any(isinstance(event, api.ChunkDone) for event in heard))
+    done = next(event for event in heard if isinstance(event, api.ChunkDone))
+    packed_clip = b"".join(value.to_bytes(8, "little") for value in golden.clip(1, 0, 0, "a red desert"))
+    assert (done.chunk, done.digest) == (0, hashlib.sha256(packed_clip).hexdigest())
+    assert not any(isinstance(event, api.Fault) for event in heard)
+    await until(lambda: denoised() > before)
+    again = denoised() - before
+    assert 0 < again < 40, "twenty steps were made by the worker that died"
+    await door.close()
 
 
 async def test_a_worker_that_cannot_serve_says_why() -> None:
