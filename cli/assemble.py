@@ -34,8 +34,9 @@ from ..sessions.journal.redis_url import RedisUnreachable
 from ..sessions.journal.ring import Ring, ring_path
 from ..sessions.library import Library
 from ..sessions.recording.recordings import Recordings
+from ..sessions.rooms.opener import RoomsSpec
 from ..sessions.rooms.recording import RoomRecordings
-from ..sessions.rooms.rooms import Rooms, RoomsSpec
+from ..sessions.rooms.rooms import Rooms
 from ..sessions.rooms.suspend import RoomSuspension
 from ..sessions.rooms.suspend_store import SuspendStore
 from .checkpoints import checkpoint_of

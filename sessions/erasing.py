@@ -65,7 +65,7 @@ class Eraser:
         """The suspended world of a session, if there is one: how many, and their bytes."""
         if self.suspended is None:
             return 0, 0
-        found = await self.suspended.find(summary.room)
+        found = await self.suspended.find(summary.room, summary.card)
         if found is None or found.record.session.name != summary.session:
             return 0, 0
         await self.suspended.forget(summary.room)

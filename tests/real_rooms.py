@@ -16,8 +16,9 @@ from worldroom.rtc.http.server import EdgeServer
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.messages import Welcome
+from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.participant import Participant
-from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.tests.fake_door import Screen
 from worldroom.tests.fake_engine import FakeDevice, started, toy
 

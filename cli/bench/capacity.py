@@ -73,7 +73,7 @@ async def measure(card: str, workers: int, most: int, seconds: float) -> Capacit
     from ...engine.worker.client import WorkerClient
     from ...engine.worker.pool import WorkerPool
     from ...engine.worker.spec import WorkerSpec
-    from ...sessions.rooms.rooms import RoomsSpec
+    from ...sessions.rooms.opener import RoomsSpec
     from .stage import SilentViewer, seats, staged
 
     clock = SystemClock()

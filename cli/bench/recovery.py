@@ -79,7 +79,7 @@ async def measure(card: str, sessions: int, kills: int, play: float, background:
     from ...engine.spec import EngineSpec
     from ...engine.worker.client import WorkerClient
     from ...engine.worker.spec import WorkerSpec
-    from ...sessions.rooms.rooms import RoomsSpec
+    from ...sessions.rooms.opener import RoomsSpec
     from .stage import SilentViewer, seats, staged
 
     clock = SystemClock()

@@ -13,7 +13,8 @@ from ...engine.worker.client import WorkerClient
 from ...engine.worker.pool import WorkerPool
 from ...sessions.journal.journal import Journal
 from ...sessions.messages import Input, KeyEdge, Problem, ServerMessage, Welcome
-from ...sessions.rooms.rooms import Rooms, RoomsSpec
+from ...sessions.rooms.opener import RoomsSpec
+from ...sessions.rooms.rooms import Rooms
 
 KEYS = ("ArrowUp", "ArrowLeft", "ArrowRight")
 PHASE_S = 0.037  # between two arrivals: never in step with a frame rate

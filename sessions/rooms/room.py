@@ -20,6 +20,7 @@ from ..journal import events
 from ..messages import ControlView, FirstFrameView, Grant, Problem, Role, Welcome
 from ..session.session import Session
 from ..session.spec import SessionRecord
+from ..views import RoomView
 from .participant import Participant
 from .rights import OPEN, Rights
 from .seats import Seat, SeatRecord, Seats
@@ -87,6 +88,20 @@ class Room:
     @property
     def connected(self) -> int:
         return len(self._audience)
+
+    def view(self) -> RoomView:
+        """As lists show it."""
+        session = self.session
+        return RoomView(
+            room=self.spec.name,
+            session=session.spec.name,
+            card=session.spec.card,
+            state=session.state,
+            viewers=self.connected,
+            driver=self.wheel.holder is not None,
+            epoch=session.epoch,
+            chunk=session.next_chunk,
+        )
 
     def record(self) -> RoomRecord:
         return RoomRecord(self.spec.name, self.wheel.holder, self.seats.record(), self.session.suspended())

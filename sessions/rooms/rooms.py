@@ -7,25 +7,23 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 
 from ...clock import Clock
-from ...engine.api import Close, EngineClient, LatencyClass, RefusalReason, Refused, SuspendableEngine
+from ...engine.api import Close, EngineClient, RefusalReason, Refused, SuspendableEngine
 from ..audience import Audience, Sink
 from ..counters import RoomsCounters, with_journal
 from ..journal.journal import Journal
 from ..messages import Role, WorldState
-from ..session.session import Session
-from ..session.spec import SessionSpec
 from ..views import FirstFrame, RoomView
 from .first_frames import UploadedMedia
 from .log import WaitLog, stopped
 from .names import ROOM_NAME_RULE, valid_room
+from .opener import RoomEntry, RoomOpener, RoomsSpec
 from .participant import Participant
 from .recording import RoomRecordings
 from .refusals import full, refusal
 from .rights import OPEN, Rights
-from .room import CloseReason, Room, RoomRecord, RoomSpec
+from .room import CloseReason, Room
 from .suspend import RoomSuspension
 from .upload import FirstFrameUploads
 
@@ -36,34 +34,6 @@ SETTLE_S = 0.15
 
 UNATTENDED_S = 4.0
 """A room without anybody for so long makes room for who waits in line; a reload is shorter."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoomsSpec:
-    """What a server's rooms are like. `prompt` None = the card's first suggestion; `steps` None = the recipe's."""
-
-    card: str
-    prompt: str | None = None
-    steps: int | None = None
-    latency_class: LatencyClass = LatencyClass.INTERACTIVE
-    lease_s: float = 60.0
-    rooms: int = 64
-    seats: int = 32
-
-
-@dataclass(slots=True)
-class _Entry:
-    """A room by its name, from the first join on. `joining`: joins that wait for its session.
-
-    `asked`: the session that the engine has been asked for, '' while a suspended one is restored.
-    """
-
-    name: str
-    audience: Audience
-    asked: str
-    task: "asyncio.Task[Room | Refused]"
-    joining: int = 0
-    room: Room | None = None
 
 
 class Rooms:
@@ -84,7 +54,7 @@ class Rooms:
         recordings: RoomRecordings | None = None,
         futures: SuspendableEngine | None = None,
     ) -> None:
-        self._door, self._futures = door, futures
+        self._door = door
         self._recordings = recordings
         self._suspension = suspension
         self._journal = journal
@@ -92,9 +62,10 @@ class Rooms:
         self._spec = spec
         self._entropy = entropy
         self._counters = RoomsCounters()
+        self._opener = RoomOpener(door, journal, clock, spec, self._counters, entropy, suspension, futures)
         self._uploads = FirstFrameUploads(clock, self._counters)
         self._line = WaitLog()
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, RoomEntry] = {}
         self._closing = False
 
     async def join(
@@ -144,7 +115,7 @@ class Rooms:
 
     def views(self) -> tuple[RoomView, ...]:
         """Rooms whose session is open, in order of opening."""
-        return tuple(_view(entry.room) for entry in self._entries.values() if entry.room is not None)
+        return tuple(entry.room.view() for entry in self._entries.values() if entry.room is not None)
 
     def counters(self) -> RoomsCounters:
         """A copy of the totals, the journal's among them."""
@@ -223,7 +194,7 @@ class Rooms:
             return refusal(RefusalReason.NO_SLOT, detail, retry_after_s=5.0)
         return None
 
-    def _nobody_waits(self, entry: _Entry) -> None:
+    def _nobody_waits(self, entry: RoomEntry) -> None:
         """All have their answer, or went away before there was one: then the room stops waiting for a place.
 
         One that is being restored goes on: its world would be lost.
@@ -235,26 +206,25 @@ class Rooms:
                 log.info("room %s leaves the line: nobody waits for it", entry.name)
         entry.task.add_done_callback(lambda _: self._close_if_deserted(entry))
 
-    def _close_if_deserted(self, entry: _Entry) -> None:
+    def _close_if_deserted(self, entry: RoomEntry) -> None:
         """Everyone who waited for this room went away before it was open."""
         if entry.joining == 0 and entry.room is not None:
             entry.room.close_if_empty()
 
     # ---- opening and closing --------------------------------------------------------------------------------------
 
-    def _start(self, name: str) -> _Entry:
+    def _start(self, name: str) -> RoomEntry:
         audience, session = Audience(self._ended), self._entropy(8).hex()
         seed = int.from_bytes(self._entropy(6), "little")
-        task = asyncio.get_running_loop().create_task(self._open(name, session, seed), name=f"open {name}")
-        entry = self._entries[name] = _Entry(name, audience, session, task)
+        task = asyncio.get_running_loop().create_task(self._open(name, seed), name=f"open {name}")
+        entry = self._entries[name] = RoomEntry(name, audience, session, task)
         return entry
 
-    async def _open(self, name: str, session: str, seed: int) -> Room | Refused:
-        """The room around its suspended session if there is one, else around a new one."""
+    async def _open(self, name: str, seed: int) -> Room | Refused:
         entry = self._entries[name]
         opened: Room | Refused | None = None
         try:
-            opened = await self._restored(entry) or await self._opened(entry, seed)
+            opened = await self._opener.open(entry, seed)
         finally:
             if not isinstance(opened, Room):
                 self._forget(entry)
@@ -267,37 +237,6 @@ class Rooms:
             log.info("room %s opens: card %s, session %s", name, spec.card, spec.name)
         return opened
 
-    async def _restored(self, entry: _Entry) -> Room | Refused | None:
-        """None when there is no suspended room of that name, or it can never be restored."""
-        suspension = self._suspension
-        suspended = await suspension.find(entry.name, self._spec.card) if suspension is not None else None
-        if suspension is None or suspended is None or self._entries.get(entry.name) is not entry:
-            return None
-        record, asked = suspended.record, entry.asked
-        session = self._session(entry, record.session.name, record.session.seed)
-        entry.asked = ""
-        restored = await suspension.restore(suspended, session)
-        entry.asked = asked
-        if isinstance(restored, Refused):
-            return restored
-        return self._room(entry, session, record) if restored else None
-
-    async def _opened(self, entry: _Entry, seed: int) -> Room | Refused:
-        session = self._session(entry, entry.asked, seed)
-        return await session.open() or self._room(entry, session)
-
-    def _session(self, entry: _Entry, name: str, seed: int) -> Session:
-        spec = self._spec
-        session_spec = SessionSpec(
-            name, entry.name, spec.card, seed, prompt=spec.prompt, steps=spec.steps, latency_class=spec.latency_class
-        )
-        parts = self._door, self._journal, self._clock, self._counters, entry.audience
-        return Session(session_spec, *parts, self._futures)
-
-    def _room(self, entry: _Entry, session: Session, record: RoomRecord | None = None) -> Room:
-        spec = RoomSpec(entry.name, self._spec.lease_s, self._spec.seats)
-        return Room(spec, session, entry.audience, self._clock, self._counters, self._entropy, record)
-
     def _ended(self, audience: Audience, reason: str) -> None:
         """The world of this audience has ended: its room's name is free."""
         for entry in [entry for entry in self._entries.values() if entry.audience is audience]:
@@ -308,20 +247,7 @@ class Rooms:
             self._forget(entry)
             log.info("room %s closes: %s", entry.name, reason)
 
-    def _forget(self, entry: _Entry) -> None:
+    def _forget(self, entry: RoomEntry) -> None:
+        entry.forgotten = True
         if self._entries.get(entry.name) is entry:
             del self._entries[entry.name]
-
-
-def _view(room: Room) -> RoomView:
-    session = room.session
-    return RoomView(
-        room=room.spec.name,
-        session=session.spec.name,
-        card=session.spec.card,
-        state=session.state,
-        viewers=room.connected,
-        driver=room.wheel.holder is not None,
-        epoch=session.epoch,
-        chunk=session.next_chunk,
-    )

@@ -37,21 +37,19 @@ class RoomSuspension:
     def __init__(self, store: SuspendStore, engine: SuspendableEngine, history: History | None = None) -> None:
         """`history`: from which worlds are made again whose server was killed; None = they are not."""
         self._store, self._engine, self._history = store, engine, history
-        self._noted: set[str] = set()
-        self._suspended: set[str] = set()
 
     async def keep_noting(self, rooms: Callable[[], list[Room]]) -> None:
         """Write down every second how the rooms stand; runs until it is cancelled."""
+        noted: set[str] = set()
         while True:
             await asyncio.sleep(NOTE_S)
             standing = [room for room in rooms() if room.session.next_chunk and room.session.card is not None]
             try:
                 for room in standing:
-                    if room.spec.name not in self._suspended:
-                        await self._store.note(room.record())
-                for gone in self._noted - {room.spec.name for room in standing} - self._suspended:
-                    await self._store.forget(gone)
-                self._noted = {room.spec.name for room in standing}
+                    await self._store.note(room.record())
+                for gone in noted - {room.spec.name for room in standing}:
+                    await self._store.forget_note(gone)
+                noted = {room.spec.name for room in standing}
             except SuspendStoreError as error:
                 log.debug("%s", error)
 
@@ -64,11 +62,9 @@ class RoomSuspension:
         if world is None:
             log.warning("a room ends with this server: its world's past is not whole")
             return False
-        self._suspended.add(room.spec.name)  # from here on a note would take its place, or forget it
         try:
             await self._store.put(SuspendedRoom(room.record(), world))
         except SuspendStoreError as error:
-            self._suspended.discard(room.spec.name)
             log.warning("a room ends with this server: %s", error)
             return False
         room.let_go()
@@ -77,14 +73,11 @@ class RoomSuspension:
     async def find(self, room: str, card: str) -> SuspendedRoom | None:
         """The suspended room of that name and card."""
         try:
-            suspended = await self._store.find(room)
+            suspended = await self._store.find(room, card)
         except SuspendStoreError as error:
             log.warning("a room begins anew: %s", error)
             return None
-        if suspended is None or suspended.record.session.card != card:
-            self._suspended.discard(room)
-            return None
-        return suspended if suspended.world else await self._from_the_journal(suspended)
+        return suspended if suspended is None or suspended.world else await self._from_the_journal(suspended)
 
     async def _from_the_journal(self, noted: SuspendedRoom) -> SuspendedRoom | None:
         """A room whose server was killed: its world is made again from all that was journaled."""
@@ -147,7 +140,6 @@ class RoomSuspension:
         return False
 
     async def _forget(self, room: str) -> None:
-        self._suspended.discard(room)
         try:
             await self._store.forget(room)
         except SuspendStoreError as error:

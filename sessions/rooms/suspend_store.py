@@ -2,8 +2,10 @@
 
     room:<name>   who had which seat, the wheel, the prompts, where the journal ends       (JSON)
     world:<name>  what the engine gave for the world; nobody here knows its inside         (bytes)
+    note:<name>   how a room stands that lives: as `room`, and its world is in the journal (JSON)
 
-Both are forgotten after `keep_s`. A world that is too large for Redis ends with its server, and the log says so.
+All are forgotten after `keep_s`. A world that is too large for Redis ends with its server, and the log says so. What
+was suspended goes before what was only noted.
 """
 
 from dataclasses import dataclass
@@ -48,6 +50,7 @@ class SuspendStore:
             # The room last: it says that the world is there.
             await self._redis.set(f"{PREFIX}world:{room}", suspended.world, ex=self._keep_s)
             await self._redis.set(f"{PREFIX}room:{room}", msgspec.json.encode(suspended.record), ex=self._keep_s)
+            await self._redis.delete(f"{PREFIX}note:{room}")
         except FAULTS as error:
             raise SuspendStoreError(f"room '{room}': Redis did not take its world: {error}") from error
 
@@ -55,25 +58,37 @@ class SuspendStore:
         """How a room stands that lives: should its server be killed, its world is made again from the journal. Raises
         `SuspendStoreError`."""
         try:
-            await self._redis.set(f"{PREFIX}room:{record.room}", msgspec.json.encode(record), ex=self._keep_s)
+            await self._redis.set(f"{PREFIX}note:{record.room}", msgspec.json.encode(record), ex=self._keep_s)
         except FAULTS as error:
             raise SuspendStoreError(f"room '{record.room}': Redis did not note it: {error}") from error
 
-    async def find(self, room: str) -> SuspendedRoom | None:
-        """The suspended room of that name. Raises `SuspendStoreError`, also for one that another version wrote."""
+    async def forget_note(self, room: str) -> None:
+        """The room lives no more. Raises `SuspendStoreError`."""
         try:
-            record = cast("bytes | None", await self._redis.get(f"{PREFIX}room:{room}"))
-            world = cast("bytes | None", await self._redis.get(f"{PREFIX}world:{room}"))
-            if record is None:
-                return None
-            return SuspendedRoom(msgspec.json.decode(record, type=RoomRecord), world or b"")
+            await self._redis.delete(f"{PREFIX}note:{room}")
+        except FAULTS as error:
+            raise SuspendStoreError(f"room '{room}': Redis did not forget its note: {error}") from error
+
+    async def find(self, room: str, card: str) -> SuspendedRoom | None:
+        """The room of that name and card, suspended or only noted. Raises `SuspendStoreError`, also for one that
+        another version wrote.
+        """
+        try:
+            kinds = [f"{PREFIX}{kind}:{room}" for kind in ("room", "world", "note")]
+            record, world, note = [cast("bytes | None", await self._redis.get(key)) for key in kinds]
+            for data, with_world in ((record, world), (note, None)):
+                if data is not None:
+                    found = SuspendedRoom(msgspec.json.decode(data, type=RoomRecord), with_world or b"")
+                    if found.record.session.card == card:
+                        return found
+            return None
         except (*FAULTS, msgspec.MsgspecError) as error:
             raise SuspendStoreError(f"room '{room}': the suspended room cannot be read: {error}") from error
 
     async def forget(self, room: str) -> None:
         """It is restored, or never will be. Raises `SuspendStoreError`."""
         try:
-            await self._redis.delete(f"{PREFIX}room:{room}")
-            await self._redis.delete(f"{PREFIX}world:{room}")
+            for kind in ("room", "world", "note"):
+                await self._redis.delete(f"{PREFIX}{kind}:{room}")
         except FAULTS as error:
             raise SuspendStoreError(f"room '{room}': Redis did not forget it: {error}") from error

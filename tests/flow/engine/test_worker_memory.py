@@ -11,8 +11,9 @@ from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.models.family import packed
 from worldroom.models.toy.card import ToySpec
 from worldroom.sessions.journal.journal import Journal
+from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.participant import Participant
-from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.tests.fake_door import Screen
 from worldroom.tests.fake_engine import until
 

@@ -26,8 +26,9 @@ from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.journal.replay import read, replay
 from worldroom.sessions.messages import Input, KeyEdge, Problem, ResetWorld, Welcome
+from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.participant import Participant
-from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.tests.fake_door import Screen
 from worldroom.tests.fake_engine import until as within
 

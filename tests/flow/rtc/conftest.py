@@ -23,7 +23,8 @@ from worldroom.rtc.livekit.spec import LiveKitSpec
 from worldroom.rtc.media.ice_servers import IceServersSpec
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
-from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.opener import RoomsSpec
+from worldroom.sessions.rooms.rooms import Rooms
 
 WIDTH, HEIGHT, FPS = 320, 192, 30
 TIMINGS = api.Timings(wait_us=10, step_us=20, decode_us=30, encode_us=40)

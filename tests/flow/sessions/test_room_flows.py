@@ -37,8 +37,9 @@ from worldroom.sessions.messages import (
 )
 from worldroom.sessions.rooms.log import WaitLog, stopped
 from worldroom.sessions.rooms.names import person_name
+from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.participant import Participant
-from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_door import BEAT, TIMINGS, FakeDoor, Screen
 

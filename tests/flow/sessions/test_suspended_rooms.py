@@ -14,10 +14,14 @@ from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.journal.redis_embedded import EmbeddedRedis
 from worldroom.sessions.messages import Input, Prompt, Role, Transition, Welcome
 from worldroom.sessions.rooms import suspend_store
+from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.participant import Participant
-from worldroom.sessions.rooms.rooms import Rooms, RoomsSpec
+from worldroom.sessions.rooms.room import RoomRecord
+from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.sessions.rooms.suspend import RoomSuspension
-from worldroom.sessions.rooms.suspend_store import SuspendStore, SuspendStoreError
+from worldroom.sessions.rooms.suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError
+from worldroom.sessions.session.prompts import PromptsRecord
+from worldroom.sessions.session.spec import SessionRecord
 from worldroom.tests.fake_door import BEAT, CARD, FakeDoor, FakeWorld, Screen
 
 
@@ -114,7 +118,7 @@ async def test_a_room_comes_back_once(redis: EmbeddedRedis) -> None:
     client = await redis.client()
     async with house(redis) as here:
         await here.join()
-        assert await SuspendStore(client, keep_s=60).find("lobby") is None
+        assert await SuspendStore(client, keep_s=60).find("lobby", "toy") is None
     await client.aclose()
 
 
@@ -163,10 +167,33 @@ async def test_what_another_version_left_is_no_crash(redis: EmbeddedRedis, caplo
     client = await redis.client()
     await client.mset({f"{suspend_store.PREFIX}room:lobby": b'{"room":1}', f"{suspend_store.PREFIX}world:lobby": b"x"})
     with pytest.raises(SuspendStoreError, match="cannot be read"):
-        await SuspendStore(client, keep_s=60).find("lobby")
+        await SuspendStore(client, keep_s=60).find("lobby", "toy")
     async with house(redis) as here:
         await here.join()
         assert "a room begins anew" in caplog.text
+    await client.aclose()
+
+
+def record(session: str, card: str = "toy") -> RoomRecord:
+    prompts = PromptsRecord((), {}, 0)
+    return RoomRecord("lobby", None, (), SessionRecord(session, card, "w0", 1, 0, 5, False, 9, prompts))
+
+
+async def test_a_note_neither_replaces_a_suspended_world_nor_outlives_its_room(redis: EmbeddedRedis) -> None:
+    client = await redis.client()
+    store = SuspendStore(client, keep_s=60)
+    await store.note(record("one"))
+    assert await store.find("lobby", "toy") == SuspendedRoom(record("one"), b"")
+    await store.put(SuspendedRoom(record("one"), b"its world"))
+    await store.note(record("late"))  # was on its way when the room was suspended
+    assert await store.find("lobby", "toy") == SuspendedRoom(record("one"), b"its world")
+    assert await store.find("lobby", "drive") is None
+    await store.note(record("two", "drive"))
+    assert await store.find("lobby", "drive") == SuspendedRoom(record("two", "drive"), b"")
+    await store.forget_note("lobby")
+    assert await store.find("lobby", "toy") == SuspendedRoom(record("one"), b"its world")
+    await store.forget("lobby")
+    assert await store.find("lobby", "toy") is None
     await client.aclose()
 
 
