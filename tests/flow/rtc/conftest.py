@@ -230,7 +230,6 @@ async def serving(
             journal,
             engine,
             app.state.edge,
-            getattr(app.state, "livekit", None),
         )
     finally:
         server.should_exit = True
