@@ -4,19 +4,25 @@ The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm
 """
 
 import asyncio
+import os
 import socket
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
-from ..clock import SystemClock
+from ..clock import Clock, SystemClock
 from ..engine.api import Capacity, CardInfo
+from ..engine.device.memory import host_memory
 from ..engine.spec import EngineSpec
 from ..engine.worker.client import WorkerClient, WorkerFailed
+from ..engine.worker.devices import WorkerDevice
 from ..engine.worker.pool import WorkerPool
+from ..engine.worker.process import WorkerProcess
 from ..engine.worker.spec import WorkerSpec
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
@@ -48,6 +54,7 @@ WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
 ROOM_KEEP_S = 3600
 """So long a room waits for the server to come back."""
 SPARE_AFTER_S = 30.0
+SIMULATED = (sys.executable, "-m", "worldroom.simulation.worker")
 
 
 class UserFault(Exception):
@@ -63,7 +70,7 @@ class ServeSpec:
     port: int
     journal: JournalPlace
     retention: ArchiveSpec
-    workers: int
+    devices: tuple[WorkerDevice, ...]
     engine: EngineSpec
     steps: int | None
     precision: str | None
@@ -106,12 +113,13 @@ async def _serve(
     """The data folder is this process's alone."""
     worlds = _folder(spec.journal.data / "worlds")
     prices = cache_dir() / "prices"
-    checkpoint = checkpoint_of(spec.card, spec.checkpoint)
+    simulated = all(device.sheet for device in spec.devices)
+    checkpoint = None if simulated else checkpoint_of(spec.card, spec.checkpoint)
     serving = WorkerSpec(
         (spec.card,), choice, spec.engine, worlds, checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
     )
     clock = SystemClock()
-    engine = WorkerPool(tuple(WorkerClient(serving, clock) for _ in range(spec.workers)))
+    engine = WorkerPool(workers(serving, spec.devices, clock))
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(_store(spec))
         stack.push_async_callback(engine.close)
@@ -141,6 +149,20 @@ async def _serve(
             warming.cancel()  # told to stop while it was warming up
         with suppress(asyncio.CancelledError):
             await warming
+
+
+def workers(serving: WorkerSpec, devices: Sequence[WorkerDevice], clock: Clock) -> tuple[WorkerClient, ...]:
+    """One for each device, which it has to itself or shares with others in equal parts."""
+    memory, cores = host_memory(), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    parts = [(device, device.part_of(serving.spec, memory, cores or 1)) for device in devices]
+    return tuple(
+        WorkerClient(
+            replace(serving, device=device, spec=part),
+            clock,
+            partial(WorkerProcess, command=SIMULATED) if device.sheet else WorkerProcess,
+        )
+        for device, part in parts
+    )
 
 
 async def _warm_up(

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ..engine.spec import EngineSpec
+from ..engine.worker.devices import AUTO
 
 MB = 1 << 20
 DEFAULT = EngineSpec()
@@ -15,9 +16,14 @@ DEFAULT = EngineSpec()
 class EngineOptions:
     """What a person who serves may set; the rest of an engine's figures are constants beside what they steer."""
 
+    devices: Annotated[
+        str,
+        typer.Option(help="A worker for each: cuda:0,cuda:1,cpu; auto: all GPUs, else the CPU; sim:h200: simulated."),
+    ] = AUTO
+    workers: Annotated[int, typer.Option(min=1, max=16, help="Worker processes that share the CPU.")] = 1
     memory: Annotated[
         int | None,
-        typer.Option(min=1, metavar="MB", help="Megabytes of the device to count with, where it is not to be asked."),
+        typer.Option(min=1, metavar="MB", help="Megabytes of a device to count with, where it is not to be asked."),
     ] = None
     share: Annotated[
         float, typer.Option(min=0.05, max=1.0, help="Part of the device that may be promised to sessions.")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..engine.spec import SLOTS_AUTO, EngineSpec
+from ..engine.worker.devices import BadDevice, WorkerDevice, named
 from .access import AccessOptions
 from .engine_options import EngineOptions
 from .errors import fail
@@ -25,7 +26,6 @@ def serve(
     card: Annotated[str, typer.Option(help="The world to serve; `worldroom cards list` shows them.")] = "drive",
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 picks a free one.")] = 8080,
-    workers: Annotated[int, typer.Option(min=1, max=16, help="Worker processes, one per device.")] = 1,
     slots: Annotated[
         str, typer.Option(help="Sessions to allocate memory for, 1 to 256 or what fits; auto: 16 or what fits.")
     ] = AUTO,
@@ -63,7 +63,7 @@ def serve(
         journal=journal_options.place(keep.journal),
         retention=keep.retention(),
         record_all=keep.record is RecordWhat.ALL,
-        workers=workers,
+        devices=_devices(engine),
         engine=_engine_spec(engine, slots),
         steps=steps,
         precision=precision,
@@ -91,6 +91,13 @@ def serve(
         pass
     finally:
         listener.close()
+
+
+def _devices(options: EngineOptions) -> tuple[WorkerDevice, ...]:
+    try:
+        return named(options.devices, options.workers)
+    except BadDevice as error:
+        raise fail(str(error)) from None
 
 
 def _engine_spec(options: EngineOptions, slots: str) -> EngineSpec:

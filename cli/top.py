@@ -120,6 +120,8 @@ def _cards(cards: tuple[Capacity, ...]) -> Table:
     for entry in cards:
         grid.add_column(f"{entry.card}\n{entry.device}", overflow="fold", justify="right")
     rows: tuple[tuple[str, Callable[[Capacity], str]], ...] = (
+        ("on", lambda e: e.device_model),
+        ("its memory", lambda e: short_bytes(e.device_bytes)),
         ("sessions awake", lambda e: f"{e.sessions - e.asleep} of {e.sessions_max}"),
         ("asleep", lambda e: str(e.asleep)),
         ("in line", lambda e: str(e.waiting)),

@@ -67,8 +67,8 @@ class Engine:
         self._device = device or ThreadDevice(clock)
         self._costs = Costs()
         counted = tuple(map(bytes_of, cards))
-        memory = self._device.memory() if spec.memory is None else holding.empty(spec.memory, counted)
-        held = holding.slots(memory, counted, spec.slots, spec.max_rows)
+        self._memory = self._device.memory() if spec.memory is None else holding.empty(spec.memory, counted)
+        held = holding.slots(self._memory, counted, spec.slots, spec.max_rows)
         self.runtimes = {
             loaded.card.name: CardRuntime.with_slots(loaded, slots) for loaded, slots in zip(cards, held, strict=True)
         }
@@ -92,7 +92,7 @@ class Engine:
             kept,
             prices,
         )
-        self._maintenance = Maintenance(self.runtimes, self.services, self._device.name)
+        self._maintenance = Maintenance(self.runtimes, self.services, self._device.model)
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -303,11 +303,14 @@ class Engine:
         return api.Capacity(
             card=served.loaded.card.name,
             device=self._device.name,
+            device_model=self._device.model,
+            device_bytes=self._memory.total,
             sessions=len(mine),
             sessions_max=self._admission.sessions_max(served),
             share_used=sum((self._admission.share(session) for session in mine if not session.suspended), 0.0),
             share_max=self._spec.share_cap,
             price_us=round(served.chunk_price(served.default_steps) * 1e6),
+            chunk_us=round(served.chunk_seconds * 1e6),
             bytes_per_session=served.pool.spec.bytes_per_session,
             pool_bytes=served.pool.bytes_budget,
             pool_bytes_used=served.pool.bytes_used,

@@ -65,7 +65,7 @@ async def warm_up(served: CardRuntime, services: Services, device: Device) -> No
             "card '%s' takes %.3f s for a chunk that lasts %.3f s: it is late even alone", card.name, takes, lasts
         )
     if services.prices is not None and not kept:
-        sheet = cost_store.sheet_of(served, services.costs, cost_store.subject(served, device.name))
+        sheet = cost_store.sheet_of(served, services.costs, cost_store.subject(served, device.model))
         await asyncio.get_running_loop().run_in_executor(services.encoders, services.prices.write, card.name, sheet)
 
 
@@ -74,7 +74,7 @@ async def _take_over_kept(served: CardRuntime, services: Services, device: Devic
     folder, card, steps = services.prices, served.loaded.card.name, served.default_steps
     if folder is None:
         return False
-    subject = cost_store.subject(served, device.name)
+    subject = cost_store.subject(served, device.model)
     sheet = await asyncio.get_running_loop().run_in_executor(services.encoders, folder.read, card, subject)
     chunk = next((chunk for chunk in sheet.chunks if chunk.steps == steps), None) if sheet else None
     if sheet is None or chunk is None:

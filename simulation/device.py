@@ -29,7 +29,7 @@ class SimulatedDevice:
     """An `engine.device.device.Device`. `handover`: seconds from a batch's end until the engine hears of it.
 
     `worked`: seconds it has spent on batches, by queue; `batches` and `rows` count them. `revoked`: taken back in time.
-    `total` bytes of memory hold the cards' `weights`. `overlapped`: began while one was on another queue.
+    `total` bytes of memory hold `weights` bytes of those of cards. `overlapped`: began while one was on another queue.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class SimulatedDevice:
         total: int = PLENTY,
         weights: int = 0,
     ) -> None:
-        self.name, self.cost, self.handover = name, cost, handover
-        self._memory = Memory(total, total - weights)
+        self.name, self.model, self.cost, self.handover = name, name, cost, handover
+        self.total, self.weights = total, weights
         self.worked: dict[Placement, float] = dict.fromkeys(Placement, 0.0)
         self.batches = self.rows = self.revoked = self.overlapped = 0
         self._turns: dict[Placement, deque[_Turn]] = {where: deque() for where in Placement}
@@ -51,7 +51,7 @@ class SimulatedDevice:
         return any(self._turns.values())
 
     def memory(self) -> Memory:
-        return self._memory
+        return Memory(self.total, self.total - self.weights)
 
     async def allocate(self, loaded: LoadedCard, slots: int) -> None:
         loaded.runtime.allocate(slots)

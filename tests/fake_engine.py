@@ -61,7 +61,7 @@ def steady(seconds: float) -> Callable[[Batch], float]:
 class Person:
     """Answers every `ChunkDue` at once with the same keys, and keeps what came."""
 
-    engine: Engine
+    engine: api.EngineClient
     session: str
     prompt: str = "a calm blue sea"
     controls: Callable[[int], tuple[float, ...]] = lambda chunk: (0.0, float(chunk % 2), 0.0, 0.0)

@@ -70,15 +70,16 @@ def bench_capacity(
 async def measure(card: str, workers: int, most: int, seconds: float) -> CapacityReport:
     """Raises `WorkerFailed`."""
     from ...engine.spec import EngineSpec
-    from ...engine.worker.client import WorkerClient
+    from ...engine.worker.devices import CPU, named
     from ...engine.worker.pool import WorkerPool
     from ...engine.worker.spec import WorkerSpec
     from ...sessions.rooms.opener import RoomsSpec
+    from ..assemble import workers as on_devices
     from .stage import SilentViewer, seats, staged
 
     clock = SystemClock()
     serving = WorkerSpec((card,), None, EngineSpec(slots=most))
-    door = WorkerPool(tuple(WorkerClient(serving, clock) for _ in range(workers)))
+    door = WorkerPool(on_devices(serving, named(CPU, workers), clock))
     rows: list[CapacityRow] = []
     refused = ""
     async with staged(door, clock, RoomsSpec(card=card)) as stage:

@@ -42,6 +42,8 @@ class CardInfo(Message, frozen=True):
 class Capacity(Message, frozen=True):
     """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1.
 
+    `device`: its name on this server; `device_model`: what it is; `device_bytes`: all of its memory that counts.
+    `price_us`: device time of a chunk that lasts `chunk_us`.
     `sessions`: all that were let in, `asleep` of them without a slot. `waiting`: who stands in the device's line.
     `starts_failed`: of a spare worker, since one that succeeded.
     `degraded`: sessions that were let in with fewer steps than the default.
@@ -72,6 +74,9 @@ class Capacity(Message, frozen=True):
     features_evicted: int = 0
     asleep: int = 0
     starts_failed: int = 0
+    device_model: str = ""
+    device_bytes: int = 0
+    chunk_us: int = 0
 
 
 class BatchRan(Message, frozen=True):

@@ -162,6 +162,10 @@ class SnapshotFolder:
                     raise PartLost(f"part {part.digest[:12]} of {part.size} bytes of a world is gone")
         self.put(session, read.body, number, inline)
 
+    def hand_over(self, session: str, to: "SnapshotFolder") -> None:
+        """What memory holds of the session lies in that folder from now on; on one file system that costs no copy."""
+        self._memory.hand_over(session, to._memory)
+
     def set_aside(self, session: str) -> tuple[str, bytes] | None:
         """Keep the newest checkpoint for another server, whatever becomes of the session: its name for `adopt`, and its
         manifest, which stands alone where there is no disk. None when there is none. Raises as `persist`.

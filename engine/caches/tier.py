@@ -107,6 +107,16 @@ class Tier:
                 folder.rmdir()
         self._count(folder)
 
+    def hand_over(self, session: str, to: "Tier") -> None:
+        """Move the session's folder, over what is there under its name."""
+        here, there = self._path(session), to._path(session)
+        to.forget(session)
+        if here.is_dir():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(here, there)
+            to._count(there)
+        self._sizes.pop(here.name, None)
+
     def forget(self, session: str) -> None:
         folder = self._path(session)
         shutil.rmtree(folder, ignore_errors=True)

@@ -19,6 +19,7 @@ from ...models.contract.loop import StepKind
 from ...models.contract.placement import Placement
 from ...models.holding import Memory
 from ..caches.entry_io import transfer
+from .instructions import instruction_set
 from .memory import device_memory
 
 
@@ -97,6 +98,11 @@ class Device(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def model(self) -> str:
+        """What it is, whichever of its kind: prices of one are prices of the other."""
+        ...
+
     def memory(self) -> Memory:
         """What it has, and what is free beside the cards that are loaded."""
         ...
@@ -127,16 +133,22 @@ async def run(device: Device, batch: Batch) -> Measured:
 
 
 class ThreadDevice:
-    """This machine's CPU: the device's thread and the auxiliary one."""
+    """The device that this process sees: a thread for its batches and an auxiliary one.
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    `sharers`: processes that divide it among themselves.
+    """
+
+    def __init__(self, clock: Clock, name: str = "cpu", sharers: int = 1) -> None:
+        self.name, self._clock, self._sharers = name, clock, sharers
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="device", initializer=_on_one_thread)
         self._aux = ThreadPoolExecutor(1, thread_name_prefix="aux", initializer=_on_one_thread)
 
     @property
-    def name(self) -> str:
-        return "cpu"
+    def model(self) -> str:
+        kind = instruction_set()
+        if kind.startswith("cuda"):
+            return kind
+        return "cpu" if self._sharers == 1 else f"cpu 1/{self._sharers}"
 
     def memory(self) -> Memory:
         return device_memory()

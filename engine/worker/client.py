@@ -7,7 +7,6 @@ Sessions notice a death as one cancelled chunk and a pause of the picture.
 """
 
 import asyncio
-import itertools
 import logging
 import shutil
 from collections.abc import Callable
@@ -22,49 +21,45 @@ from ..caches.store import ASIDE
 from ..device.history import StepHistory
 from ..session.resume_state import ResumeState
 from . import ipc, suspended
+from .devices import WorkerDevice
 from .forks import Forks
-from .process import COMMAND, StandbyWorker, WorkerProcess
+from .process import StandbyWorker, WorkerProcess
+from .process import WorkerFailed as WorkerFailed
+from .replies import AGAIN, Replies, Reply
 from .session_log import SessionLog
 from .spec import WorkerSpec, fresh_folder, store_of
 
 log = logging.getLogger(__name__)
 
-AGAIN = 1.0
+ProcessMaker = Callable[[Clock, Callable[[ipc.ToEdge], None], WorkerDevice], WorkerProcess]
+
 DEATHS_MAX = 3
 KEPT_S = 3600.0
 """Seconds for which a world on the disk waits for a server that restores it."""
 
 
-class WorkerFailed(RuntimeError):
-    """The worker said that it cannot serve. `theirs`: the person who started the server can put it right."""
-
-    def __init__(self, detail: str, theirs: bool) -> None:
-        super().__init__(detail)
-        self.theirs = theirs
-
-
 class WorkerClient:
     """Implements `api.SuspendableEngine`. Make it and call everything on one event loop.
 
-    `folder`: where its worker keeps checkpoints and raw frames. `standby`: where the next worker comes from.
+    `folder`: where its worker keeps checkpoints and raw frames. `standby`: where the next worker comes from. `ended` is
+    called after every death, before a new worker is there.
     """
 
-    def __init__(self, serving: WorkerSpec, clock: Clock, command: tuple[str, ...] = COMMAND) -> None:
-        self._clock = clock
+    def __init__(self, serving: WorkerSpec, clock: Clock, process: ProcessMaker = WorkerProcess) -> None:
+        self._clock, self.device = clock, serving.device
+        self.ended: Callable[[], None] = lambda: None
         self.folder = fresh_folder()
         self._snapshots = store_of(self.folder, serving.disk, serving.spec)
         self._snapshots.sweep(clock.wall() - KEPT_S)
         self._boot = serving.boot(self.folder)
         self._logs: dict[str, SessionLog] = {}
-        self._answers: dict[int, asyncio.Future[api.Opened | api.Refused]] = {}
-        self._forks = Forks(self._logs, self._snapshots)
-        self._ids = itertools.count()
-        self._restoring: set[asyncio.Task[None]] = set()
+        self._replies, self._forks = Replies(), Forks(self._logs, self._snapshots)
         self._heartbeat = ipc.Heartbeat(False, (), (), 0.0, 0.0)
+        self._asleep: frozenset[str] = frozenset()
         self._history = StepHistory()
         self._broken: WorkerFailed | None = None
         self._process: WorkerProcess | None = None
-        another = partial(WorkerProcess, clock, self._take, command)
+        another = partial(process, clock, self._take, serving.device)
         self.standby = StandbyWorker(another, serving.spare_after, serving.cards)
         self._task: asyncio.Task[None] | None = None
         self._first, self.deaths = asyncio.Event(), 0
@@ -96,7 +91,7 @@ class WorkerClient:
             return api.Refused(command.session, api.RefusalReason.CONFLICT, detail, 0, AGAIN)
         session_log = self._logs[command.session] = SessionLog(command, events, self._clock.now())
         try:
-            answer = await self._ask(process, ipc.OpenRequest(next(self._ids), command))
+            answer = await self._replies.ask(lambda id: process.send(ipc.OpenRequest(id, command)))
         except BaseException:
             self.post(api.Close(command.session))
             raise
@@ -137,7 +132,7 @@ class WorkerClient:
         process, source = self._process, self._logs.get(fork.session)
         if process is None or not self.ready or source is None or source.lost:
             return api.Refused(fork.session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
-        process.send(request := ipc.ForkRequest(next(self._ids), fork))
+        process.send(request := self._forks.request(fork))
         return await self._forks.ask(request, events)
 
     def written_down(
@@ -152,9 +147,7 @@ class WorkerClient:
         state = ResumeState(opening, history, texts, embeddings, progress)
         return suspended.dumps(suspended.SuspendedSession(state, b"", opening.session))
 
-    async def resume(
-        self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]
-    ) -> api.Opened | api.Refused:
+    async def resume(self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]) -> Reply:
         process, now = self._process, self._clock.now()
         resume_state = msgspec.structs.replace(world.resume_state, at=now)
         session = resume_state.opening.session
@@ -165,7 +158,7 @@ class WorkerClient:
         session_log = self._logs[session] = SessionLog.resumed(resume_state, events, now)
         if world.snapshot:
             self._snapshots.adopt(session, world.snapshot, world.parts_of, session_log.known_from)
-        answer = await self._ask(process, ipc.Restore(next(self._ids), resume_state))
+        answer = await self._replies.ask(lambda id: process.send(ipc.Restore(id, resume_state)))
         if isinstance(answer, api.Refused):
             self._logs.pop(session, None)
         elif world.parts_of.startswith(ASIDE):
@@ -210,7 +203,7 @@ class WorkerClient:
         if self._process is not None:
             await self._process.stop()
         await self.standby.end()
-        self._fail_answers("closing")
+        self._fail_replies("closing")
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # ---- the worker process -----------------------------------------------------------------------------------------
@@ -241,11 +234,32 @@ class WorkerClient:
     def _worker_ended(self) -> None:
         self.deaths += 1
         self._waiting = True
-        self._heartbeat = ipc.Heartbeat(False, self._heartbeat.cards, self._heartbeat.capacity, 0.0, 0.0)
-        self._fail_answers("the worker ended")
+        last, self._asleep = self._heartbeat, suspended.names(self._heartbeat.sessions)
+        self._heartbeat = ipc.Heartbeat(False, last.cards, last.capacity, 0.0, 0.0)
+        self._fail_replies("the worker ended")
         log.error("the worker ended; %d sessions wait for a new one", len(self._logs))
         for events, event in [(each.events, event) for each in self._logs.values() for event in each.worker_ended()]:
             events(event)
+        self.ended()
+
+    # ---- sessions that move to another worker ----------------------------------------------------------------------
+
+    def movable(self) -> tuple[SessionLog, ...]:
+        """Sessions that were awake when the worker ended and may go on elsewhere. Those that stand side by side stay,
+        and so does one that has seen a second death since its last chunk: it may be what kills.
+        """
+        stay = self._asleep | self._forks.side_by_side_now()
+        logs = (log for name, log in self._logs.items() if log.opened and name not in stay)
+        return tuple(log for log in logs if not log.lost and log.deaths <= 1)
+
+    def move(self, session_log: SessionLog, to: "WorkerClient") -> None:
+        """Let another worker go on with a session of this one, which has ended."""
+        session = session_log.opening.session
+        del self._logs[session]
+        self._snapshots.hand_over(session, to._snapshots)
+        to._logs[session] = session_log
+        if to._process is not None and not to._waiting:
+            to._restore(session_log, to._process)
 
     def _restore_all(self, process: WorkerProcess) -> None:
         """Hand every session to the new worker; commands that came meanwhile are part of their history."""
@@ -256,19 +270,18 @@ class WorkerClient:
             elif session_log.deaths > DEATHS_MAX:
                 self._give_up(session_log, f"{session_log.deaths} workers ended while they made its next chunk")
             elif session_log.opened:
-                answer = self._ask(process, ipc.Restore(next(self._ids), session_log.resume_state()))
-                task = asyncio.get_running_loop().create_task(self._restored(answer, process, session_log))
-                self._restoring.add(task)
-                task.add_done_callback(self._restoring.discard)
-                for command in session_log.unanswered():
-                    process.send(command)
+                self._restore(session_log, process)
         for together in self._forks.together():
             process.send(together)
 
-    async def _restored(
-        self, future: "asyncio.Future[api.Opened | api.Refused]", process: WorkerProcess, session_log: SessionLog
-    ) -> None:
-        answer = await future
+    def _restore(self, session_log: SessionLog, process: WorkerProcess) -> None:
+        resume_state = session_log.resume_state()
+        reply = self._replies.ask(lambda id: process.send(ipc.Restore(id, resume_state)))
+        reply.add_done_callback(lambda reply: self._restored(reply.result(), process, session_log))
+        for command in session_log.unanswered():
+            process.send(command)
+
+    def _restored(self, answer: Reply, process: WorkerProcess, session_log: SessionLog) -> None:
         if isinstance(answer, api.Refused) and process is self._process and not self._waiting:
             self._give_up(session_log, answer.detail)
 
@@ -282,9 +295,7 @@ class WorkerClient:
     def _take(self, message: ipc.ToEdge) -> None:
         match message:
             case ipc.OpenReply():
-                answer = self._answers.pop(message.id, None)
-                if answer is not None and not answer.done():
-                    answer.set_result(message.answer)
+                self._replies.heard(message)
             case ipc.ForkReply():
                 self._forks.answered(message, self._clock.now())
             case ipc.Heartbeat():
@@ -314,17 +325,6 @@ class WorkerClient:
         if self._waiting and self._process is not None:
             self._restore_all(self._process)
 
-    def _ask(
-        self, process: WorkerProcess, message: ipc.OpenRequest | ipc.Restore
-    ) -> "asyncio.Future[api.Opened | api.Refused]":
-        """Sent at once, so that what is posted next comes after it."""
-        answer = self._answers[message.id] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(lambda _: self._answers.pop(message.id, None))
-        process.send(message)
-        return answer
-
-    def _fail_answers(self, detail: str) -> None:
+    def _fail_replies(self, detail: str) -> None:
         self._forks.fail(detail)
-        for answer in [*self._answers.values()]:
-            if not answer.done():
-                answer.set_result(api.Refused("", api.RefusalReason.NOT_READY, detail, 0, AGAIN))
+        self._replies.fail(detail)

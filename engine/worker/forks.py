@@ -5,6 +5,7 @@ further back than any other session. Knows no process.
 """
 
 import asyncio
+import itertools
 from collections.abc import Callable, MutableMapping
 
 from .. import api
@@ -22,6 +23,7 @@ class Forks:
         self._logs, self._snapshots = logs, snapshots
         self._asked: dict[int, tuple[api.ForkSession, Events, asyncio.Future[api.Forked | api.Refused]]] = {}
         self._together: dict[str, api.ShowBeside] = {}
+        self._ids = itertools.count()
 
     def earliest(self, session: str) -> int:
         """The earliest chunk that a session can go back to."""
@@ -38,6 +40,9 @@ class Forks:
         mark, snapshot = self._snapshots.marked(session, chunk) or (0, b"")
         state = log.forked(into, mark, chunk, branch, epoch, shown_log.progress)
         return None if state is None else suspended.dumps(suspended.SuspendedSession(state, snapshot, session))
+
+    def request(self, fork: api.ForkSession) -> ipc.ForkRequest:
+        return ipc.ForkRequest(next(self._ids), fork)
 
     def ask(self, request: ipc.ForkRequest, events: Events) -> "asyncio.Future[api.Forked | api.Refused]":
         answer: asyncio.Future[api.Forked | api.Refused] = asyncio.get_running_loop().create_future()
@@ -78,6 +83,9 @@ class Forks:
 
     def together(self) -> tuple[api.ShowBeside, ...]:
         return tuple(self._together.values())
+
+    def side_by_side_now(self) -> frozenset[str]:
+        return frozenset(name for beside in self._together.values() for name in (beside.session, *beside.others))
 
     def _log(self, source: SessionLog, branch: api.Branch, forked: api.Forked, events: Events, now: float) -> None:
         """From the source's last snapshot on, or from its opening."""

@@ -17,6 +17,7 @@ from ...models.contract.recipe import RuntimeChoice
 from .. import api
 from ..session.resume_state import ResumeState
 from ..spec import EngineSpec
+from .devices import WorkerDevice
 
 BUFFERED_MAX = 64 << 20
 LENGTH = 4
@@ -40,6 +41,7 @@ class Boot(IpcMessage, frozen=True):
     checkpoint: str = ""
     prices: str = ""
     options: dict[str, bytes] = {}
+    device: WorkerDevice = WorkerDevice()
 
 
 class Prepare(IpcMessage, frozen=True):

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...clock import Clock, SystemClock
@@ -23,10 +24,14 @@ from ...models.contract.loaded import LoadedCard
 from ...models.contract.recipe import RuntimeChoice
 from ...models.holding import DoesNotFit, check
 from .. import api
+from ..caches.store import SnapshotFolder
 from ..cost_store import CostStore
-from ..device.memory import device_memory
+from ..device.device import Device, ThreadDevice
 from ..engine import Engine
+from ..output.encode import H264Encoder
+from ..spec import EngineSpec
 from . import ipc
+from .devices import WorkerDevice
 from .spec import store_of
 
 log = logging.getLogger(__name__)
@@ -37,19 +42,38 @@ BEAT = 0.1
 Load = Callable[[str, RuntimeChoice | None, Path | None, bytes], LoadedCard]
 
 
-class WorkerServer:
-    """Serves one edge until that says stop or is gone."""
+@dataclass(frozen=True, slots=True)
+class WorkerParts:
+    """What a worker is made of: on what cards run, how they are loaded there, what makes packets of frames, and what
+    keeps checkpoints in the edge's folders.
+    """
 
-    def __init__(self, clock: Clock, load: Load) -> None:
-        self._clock, self._load = clock, load
+    device: Device
+    load: Load = catalog.load
+    encoder: type[H264Encoder] = H264Encoder
+    store: Callable[[Path, Path | None, EngineSpec], SnapshotFolder] = store_of
+
+
+MakeParts = Callable[[Clock, ipc.Boot], WorkerParts]
+
+
+def own_parts(clock: Clock, boot: ipc.Boot) -> WorkerParts:
+    """The device that this process was pinned to."""
+    return WorkerParts(ThreadDevice(clock, boot.device.name, boot.device.sharers))
+
+
+class WorkerServer:
+    """Serves one edge until that says stop or is gone. `say`: to the edge; what that says goes to `take`."""
+
+    def __init__(self, clock: Clock, parts: MakeParts, say: Callable[[ipc.ToEdge], None]) -> None:
+        self._clock, self._parts, self._say = clock, parts, say
         self._boot: asyncio.Future[ipc.Boot] = asyncio.get_running_loop().create_future()
         self._engine: Engine | None = None
-        self._link: ipc.IpcLink[ipc.ToWorker] | None = None
         self._stop, self._gone = asyncio.Event(), asyncio.Event()
         self._opening: set[asyncio.Task[None]] = set()
 
-    async def run(self, end: socket.socket) -> None:
-        self._link = await ipc.worker_end(end, self._take, self._lost)
+    async def run(self) -> None:
+        """Until it is told to stop, or cannot serve."""
         boot = await self._boot
         beating = asyncio.create_task(self._beat())
         beating.add_done_callback(_end_without_heart)
@@ -62,21 +86,32 @@ class WorkerServer:
             self._say(ipc.Broken(f"{type(problem).__name__}: {problem}", theirs=_theirs(problem)))
         finally:
             beating.cancel()
-            self._link.close()
+
+    async def gone(self) -> None:
+        """The edge has hung up."""
         await self._gone.wait()
 
     async def _serve(self, boot: ipc.Boot) -> None:
-        await asyncio.to_thread(check_fit, boot)
+        parts = self._parts(self._clock, boot)
+        await asyncio.to_thread(check_fit, boot, parts.device)
         published = Path(boot.checkpoint) if boot.checkpoint else None
         loaded = [
-            await asyncio.to_thread(self._load, card, boot.choice, published, boot.options.get(card, b""))
+            await asyncio.to_thread(parts.load, card, boot.choice, published, boot.options.get(card, b""))
             for card in boot.cards
         ]
+        check_device(boot.device)
         folder = Path(boot.folder)
-        self._folder = store_of(folder, Path(boot.disk) if boot.disk else None, boot.spec)
+        self._folder = parts.store(folder, Path(boot.disk) if boot.disk else None, boot.spec)
         prices = CostStore(Path(boot.prices)) if boot.prices else None
         self._engine = engine = Engine(
-            tuple(loaded), self._clock, boot.spec, store=self._folder, kept=self._kept, prices=prices
+            tuple(loaded),
+            self._clock,
+            boot.spec,
+            parts.device,
+            parts.encoder,
+            store=self._folder,
+            kept=self._kept,
+            prices=prices,
         )
         try:
             await engine.start()
@@ -103,7 +138,7 @@ class WorkerServer:
                 )
             await asyncio.sleep(BEAT)
 
-    def _take(self, message: ipc.ToWorker) -> None:
+    def take(self, message: ipc.ToWorker) -> None:
         match message:
             case ipc.Prepare():
                 catalog.prepare(message.cards)
@@ -155,14 +190,10 @@ class WorkerServer:
         if refused is not None:
             self._say(ipc.ForkReply(asked.id, refused))
 
-    def _say(self, message: ipc.ToEdge) -> None:
-        if self._link is not None:
-            self._link.send(message)
-
     def _kept(self, session: str, chunk: int, epoch: int) -> None:
         self._say(ipc.CheckpointKept(session, chunk, epoch))
 
-    def _lost(self) -> None:
+    def lost(self) -> None:
         """Nobody is left to serve: a worker without its edge keeps nothing and closes nothing in order."""
         self._gone.set()
         if not self._stop.is_set():
@@ -171,7 +202,7 @@ class WorkerServer:
             os._exit(1)
 
 
-def check_fit(boot: ipc.Boot) -> None:
+def check_fit(boot: ipc.Boot, device: Device) -> None:
     """Raise `DoesNotFit` for a card of published weights of which the device cannot hold one session, before they are
     read.
     """
@@ -180,7 +211,7 @@ def check_fit(boot: ipc.Boot) -> None:
         options = boot.options.get(name, b"")
         footprint, card = catalog.counted(name, options), catalog.card(name, options)
         if footprint is not None:
-            memory, choice = device_memory(), boot.choice or card.recipe.default
+            memory, choice = device.memory(), boot.choice or card.recipe.default
             total = boot.spec.memory or memory.total
             check(card, footprint, choice.precision, total, boot.spec.memory or memory.free)
 
@@ -205,14 +236,28 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def main(load: Load = catalog.load) -> None:
+def check_device(device: WorkerDevice) -> None:
+    """Raise `DoesNotFit` where a worker of a GPU would compute on the CPU."""
+    torch = sys.modules.get("torch")
+    if device.gpu and torch is not None and not torch.cuda.is_available():
+        raise DoesNotFit(f"{device.name} cannot be used: torch {torch.__version__} sees no GPU here (`nvidia-smi`)")
+
+
+def main(parts: MakeParts = own_parts) -> None:
     """Serve on the socket whose descriptor is the last argument."""
     die_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     end = socket.socket(fileno=int(sys.argv[-1]))
 
     async def serve() -> None:
-        await WorkerServer(SystemClock(), load).run(end)
+        link: ipc.IpcLink[ipc.ToWorker]
+        server = WorkerServer(SystemClock(), parts, lambda message: link.send(message))
+        link = await ipc.worker_end(end, server.take, server.lost)
+        try:
+            await server.run()
+        finally:
+            link.close()
+        await server.gone()
 
     with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=punctual_loop) as runner:
         runner.run(serve())

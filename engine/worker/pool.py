@@ -1,18 +1,27 @@
-"""One door over several workers of this host, one per device: a session lives where most of the device is free.
+"""One door over several workers of this host, one per device: a session lives where it fits and is least late.
 
-A worker that dies takes only its own sessions into the pause; the others do not notice. Imports no tensor library.
+A worker that dies takes only its own sessions into the pause: those that fit on other devices go on there at once, the
+others in its next process. Imports no tensor library.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 import msgspec
 
 from .. import api
 from . import suspended
 from .client import WorkerClient
+from .placement import Vacancy, vacancy
+
+log = logging.getLogger(__name__)
 
 LINES_MAX = 256
+NOT_SERVED = Vacancy(ready=False, fits=False, late_us=0.0, share=0.0, sessions=0)
+"""Of a worker that does not say that it has the card: it is asked last, and says why not."""
 
 
 class WorkerPool:
@@ -22,7 +31,11 @@ class WorkerPool:
         if not workers:
             raise ValueError("at least one worker is needed, got none")
         self._workers = workers
+        for worker in workers:
+            worker.ended = partial(self._move_from, worker)
         self._homes: dict[str, WorkerClient] = {}
+        self._cards: dict[str, str] = {}
+        """The card of every session that has a home."""
         self._lines: dict[str, WorkerClient] = {}
 
     async def start(self) -> None:
@@ -34,14 +47,15 @@ class WorkerPool:
         return any(worker.ready for worker in self._workers)
 
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        """Ask one after the other, the freest first; when nobody has room, wait in the line of one of them."""
+        """Ask one after the other, the best first; when nobody has room, wait in the line of one of them."""
         if command.session in self._homes:
             detail = f"session '{command.session}' is open already"
             return api.Refused(command.session, api.RefusalReason.CONFLICT, detail, 0, 0.0)
         if len(self._workers) == 1:
             return await self._open_at(self._workers[0], command, events)
         refusals: list[api.Refused] = []
-        for worker in sorted(self._workers, key=_load):
+        ranked = self._ranked(command.card)
+        for worker in ranked:
             answer = await self._open_at(worker, msgspec.structs.replace(command, line=""), events)
             if isinstance(answer, api.Opened):
                 self._lines.pop(command.line, None)
@@ -49,9 +63,10 @@ class WorkerPool:
             refusals.append(answer)
             if answer.reason is api.RefusalReason.CONFLICT:
                 return answer  # closed while it was opening
-        if not command.line or refusals[0].figures is None:
-            return refusals[0]
-        answer = await self._open_at(self._line_of(command.line), command, events)
+        full = [worker for worker, no in zip(ranked, refusals, strict=True) if no.figures is not None]
+        if not command.line or not full:
+            return next((no for no in refusals if no.figures is not None), refusals[0])
+        answer = await self._open_at(self._line_of(command.line, full), command, events)
         if isinstance(answer, api.Opened):
             self._lines.pop(command.line, None)
         return answer
@@ -62,9 +77,11 @@ class WorkerPool:
         return None if home is None else home.suspend(session)
 
     async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        """See `api.SuspendableEngine`: where most of a device is free."""
-        suspension, worker = suspended.loads(world), min(self._workers, key=_load)
-        return await self._at(worker, suspension.resume_state.opening.session, worker.resume(suspension, events))
+        """See `api.SuspendableEngine`: where it fits best."""
+        suspension = suspended.loads(world)
+        opening = suspension.resume_state.opening
+        worker = self._homes.get(suspension.parts_of) or self._ranked(opening.card)[0]  # a fork stays by its parts
+        return await self._at(worker, opening, worker.resume(suspension, events))
 
     def earliest(self, session: str) -> int:
         """See `api.SuspendableEngine`."""
@@ -81,11 +98,12 @@ class WorkerPool:
         home = self._homes.get(fork.session)
         if home is None:
             return api.Refused(fork.session, api.RefusalReason.CONFLICT, "no such session is open", 0, 0.0)
-        self._homes.update({branch.session: home for branch in fork.branches})
+        for branch in fork.branches:
+            self._homes[branch.session], self._cards[branch.session] = home, self._cards[fork.session]
         answer = await home.part(fork, events)
         if isinstance(answer, api.Refused):
             for branch in fork.branches:
-                self._homes.pop(branch.session, None)
+                self._forget(branch.session)
         return answer
 
     def written_down(
@@ -102,25 +120,54 @@ class WorkerPool:
     async def _open_at(
         self, worker: WorkerClient, command: api.Open, events: Callable[[api.Event], None]
     ) -> api.Opened | api.Refused:
-        return await self._at(worker, command.session, worker.open(command, events))
+        return await self._at(worker, command, worker.open(command, events))
 
     async def _at(
-        self, worker: WorkerClient, session: str, answering: Awaitable[api.Opened | api.Refused]
+        self, worker: WorkerClient, opening: api.Open, answering: Awaitable[api.Opened | api.Refused]
     ) -> api.Opened | api.Refused:
         """The session's home is there from now on, unless it is not let in."""
-        self._homes[session] = worker
+        session = opening.session
+        self._homes[session], self._cards[session] = worker, opening.card
         try:
             answer = await answering
         except BaseException:
-            self._homes.pop(session, None)
+            self._forget(session)
             raise
         if isinstance(answer, api.Refused):
-            self._homes.pop(session, None)
+            self._forget(session)
         return answer
 
-    def _line_of(self, name: str) -> WorkerClient:
+    def _ranked(self, card: str) -> list[WorkerClient]:
+        """The best for one more session of that card first."""
+        return sorted(self._workers, key=lambda worker: (self._vacancy(worker, card) or NOT_SERVED).rank)
+
+    def _vacancy(self, worker: WorkerClient, card: str) -> Vacancy | None:
+        homes = Counter(self._cards[session] for session, home in self._homes.items() if home is worker)
+        return vacancy(card, worker.ready, worker.capacity(), worker.sessions(), homes)
+
+    def _move_from(self, dead: WorkerClient) -> None:
+        """A worker has ended: sessions of it that fit on another device go on there, the others wait for its next
+        process.
+        """
+        moved = 0
+        for session_log in dead.movable():
+            opening = session_log.opening
+            best = self._ranked(opening.card)[0]
+            there = self._vacancy(best, opening.card)
+            if best is not dead and there is not None and there.ready and there.fits:
+                dead.move(session_log, best)
+                self._homes[opening.session] = best
+                moved += 1
+        if moved:
+            log.info("%d sessions of %s go on on other devices", moved, dead.device.name)
+
+    def _forget(self, session: str) -> None:
+        self._homes.pop(session, None)
+        self._cards.pop(session, None)
+
+    def _line_of(self, name: str, full: Iterable[WorkerClient]) -> WorkerClient:
         """Where that name waits: where it did before, else where the fewest do."""
-        worker = self._lines.pop(name, None) or min(self._workers, key=_waiting)
+        worker = self._lines.pop(name, None) or min(full, key=_waiting)
         self._lines[name] = worker
         while len(self._lines) > LINES_MAX:
             del self._lines[next(iter(self._lines))]
@@ -131,7 +178,7 @@ class WorkerPool:
         if home is None:
             return
         if isinstance(command, api.Close):
-            del self._homes[command.session]
+            self._forget(command.session)
         home.post(command)
 
     def cards(self) -> tuple[api.CardInfo, ...]:
@@ -140,37 +187,21 @@ class WorkerPool:
         return tuple(by_name.values())
 
     def capacity(self) -> tuple[api.Capacity, ...]:
-        """One entry per worker and card; `device` also names the worker when there are several."""
-        return tuple(
-            msgspec.structs.replace(entry, device=self._named(entry.device, number))
-            for number, worker in enumerate(self._workers)
-            for entry in worker.capacity()
-        )
+        """One entry per device and card."""
+        return tuple(entry for worker in self._workers for entry in worker.capacity())
 
     def sessions(self) -> tuple[api.SessionInfo, ...]:
         return tuple(info for worker in self._workers for info in worker.sessions())
 
     def steps(self) -> tuple[api.BatchRan, ...]:
         """Of every worker's device, in order of their start."""
-        steps = (
-            msgspec.structs.replace(step, device=self._named(step.device, number))
-            for number, worker in enumerate(self._workers)
-            for step in worker.steps()
-        )
+        steps = (step for worker in self._workers for step in worker.steps())
         return tuple(sorted(steps, key=lambda step: step.started))
-
-    def _named(self, device: str, number: int) -> str:
-        return device if len(self._workers) == 1 else f"{device}:{number}"
 
     async def close(self) -> None:
         await asyncio.gather(*(worker.close() for worker in self._workers))
         self._homes.clear()
-
-
-def _load(worker: WorkerClient) -> tuple[bool, float, int]:
-    entries = worker.capacity()
-    used = max((entry.share_used for entry in entries), default=0.0)
-    return not worker.ready, used, sum(entry.sessions for entry in entries)
+        self._cards.clear()
 
 
 def _waiting(worker: WorkerClient) -> tuple[bool, int]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from ...clock import Clock
 from . import ipc, watchdog
+from .devices import WorkerDevice
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +24,25 @@ GRACE = 5.0
 BACKOFF, BACKOFF_MAX = 0.5, 30.0
 
 
+class WorkerFailed(RuntimeError):
+    """The worker said that it cannot serve. `theirs`: the person who started the server can put it right."""
+
+    def __init__(self, detail: str, theirs: bool) -> None:
+        super().__init__(detail)
+        self.theirs = theirs
+
+
 class WorkerProcess:
     """`hear` gets what the worker says. `ended` is set when it is gone: exited, killed or given up as hanging."""
 
-    def __init__(self, clock: Clock, hear: Callable[[ipc.ToEdge], None], command: tuple[str, ...] = COMMAND) -> None:
-        self._clock, self._hear, self._command = clock, hear, command
+    def __init__(
+        self,
+        clock: Clock,
+        hear: Callable[[ipc.ToEdge], None],
+        device: WorkerDevice,
+        command: tuple[str, ...] = COMMAND,
+    ) -> None:
+        self._clock, self._hear, self.device, self._command = clock, hear, device, command
         self._process: subprocess.Popen[bytes] | None = None
         self._link: ipc.IpcLink[ipc.ToEdge] | None = None
         self._heard = clock.now()
@@ -45,7 +60,8 @@ class WorkerProcess:
         """Run the command with its end of the pair as last argument; it loads what every worker needs and waits."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = _spawn([*self._command, str(theirs.fileno())], theirs.fileno())
+            command = [*self._command, str(theirs.fileno())]
+            self._process = _spawn(command, theirs.fileno(), self.device.environment())
         self._link = await ipc.edge_end(ours, self._take, self.ended.set)
 
     def send(self, message: ipc.ToWorker) -> None:
@@ -171,6 +187,8 @@ class StandbyWorker:
                 return child
 
 
-def _spawn(command: list[str], descriptor: int) -> "subprocess.Popen[bytes]":
+def _spawn(command: list[str], descriptor: int, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
     """In a session of its own: Ctrl-C on the terminal reaches the edge alone, which then stops the worker."""
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), start_new_session=True)
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), start_new_session=True, env=environment
+    )

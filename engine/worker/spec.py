@@ -10,6 +10,7 @@ from pathlib import Path
 from ...models.contract.recipe import RuntimeChoice
 from ..caches.store import SnapshotFolder, StoreBudget
 from ..spec import EngineSpec
+from .devices import WorkerDevice, default_device
 from .ipc import Boot
 
 MEMORY = Path("/dev/shm")
@@ -34,11 +35,13 @@ class WorkerSpec:
     prices: Path | None = None
     spare_after: float | None = None
     options: Mapping[str, bytes] = field(default_factory=dict)
+    device: WorkerDevice = field(default_factory=default_device)
 
     def boot(self, folder: Path) -> Boot:
         """The worker's first message; `folder` is the edge's own."""
         disk, checkpoint, prices = (str(place or "") for place in (self.disk, self.checkpoint, self.prices))
-        return Boot(self.cards, self.choice, self.spec, str(folder), disk, checkpoint, prices, dict(self.options))
+        options = dict(self.options)
+        return Boot(self.cards, self.choice, self.spec, str(folder), disk, checkpoint, prices, options, self.device)
 
 
 def store_of(folder: Path, disk: Path | None, spec: EngineSpec) -> SnapshotFolder:

@@ -15,6 +15,7 @@ from worldroom.clock import SystemClock
 from worldroom.engine import api
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker.client import WorkerClient, WorkerFailed
+from worldroom.engine.worker.devices import WorkerDevice, named
 from worldroom.engine.worker.pool import WorkerPool
 from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.models.contract.conditions import Conditions, PromptShare
@@ -32,14 +33,14 @@ from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.tests.fake_door import Screen
 from worldroom.tests.fake_engine import until as within
 
+CPU = WorkerDevice()
 SPEC = EngineSpec(share_cap=1.0, slots=4)
 until = partial(within, within=200)
 
 
-def remote(card: str = "toy") -> WorkerClient:
-    return WorkerClient(
-        WorkerSpec((card,), None, SPEC, options={"toy": packed(ToySpec(fps=12, per_chunk=4))}), SystemClock()
-    )
+def remote(card: str = "toy", device: WorkerDevice = CPU) -> WorkerClient:
+    options = {"toy": packed(ToySpec(fps=12, per_chunk=4))}
+    return WorkerClient(WorkerSpec((card,), None, SPEC, options=options, device=device), SystemClock())
 
 
 async def test_a_room_lives_through_the_death_and_the_hang_of_its_worker() -> None:
@@ -189,8 +190,8 @@ async def test_what_is_asked_of_a_remote_engine_is_answered_like_a_near_one() ->
     await door.close()
 
 
-async def test_two_workers_share_the_sessions_and_only_one_pays_for_its_death() -> None:
-    first, second = remote(), remote()
+async def test_two_workers_share_the_sessions_and_when_one_dies_the_other_takes_over() -> None:
+    first, second = (remote(device=device) for device in named("cpu", workers=2, found=()))
     door = WorkerPool((first, second))
     await door.start()
     heard: dict[str, list[api.Event]] = {"a": [], "b": []}
@@ -199,11 +200,19 @@ async def test_two_workers_share_the_sessions_and_only_one_pays_for_its_death() 
         await until(lambda opened=opened: sum(entry.sessions for entry in door.capacity()) >= opened)
     assert sorted(entry.sessions for entry in door.capacity()) == [1, 1]
     assert [entry.device for entry in door.capacity()] == ["cpu:0", "cpu:1"]
+
+    def asked_for(session: str) -> int:
+        return sum(isinstance(event, api.ChunkDue) for event in heard[session])
+
+    before = {name: asked_for(name) for name in "ab"}
     os.kill(first.pid, signal.SIGKILL)
     await until(lambda: first.deaths == 1)
     assert door.ready
     assert second.deaths == 0
     assert len(door.cards()) == 1
+    await until(lambda: [entry.sessions for entry in second.capacity()] == [2])
+    await until(lambda: asked_for("a") > before["a"], within=20)
+    assert not any(isinstance(event, api.Fault) for name in "ab" for event in heard[name])
     pids = [first.pid, second.pid]
     await door.close()
     assert not any(psutil.pid_exists(pid) for pid in pids)

@@ -6,6 +6,7 @@ import logging
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine.worker import process
+from worldroom.engine.worker.devices import WorkerDevice
 from worldroom.engine.worker.process import StandbyWorker, WorkerProcess
 from worldroom.simulation.virtual_time import run
 
@@ -24,7 +25,7 @@ class Unwilling(WorkerProcess):
 def standby(refusals: int, after: float | None = 0.0) -> StandbyWorker:
     Unwilling.refusals = refusals
     clock = LoopClock(asyncio.get_running_loop())
-    return StandbyWorker(lambda: Unwilling(clock, lambda message: None), after, ())
+    return StandbyWorker(lambda: Unwilling(clock, lambda message: None, WorkerDevice()), after, ())
 
 
 def test_case_79_a_spare_that_fails_to_start_is_tried_again_with_backoff(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 from worldroom.clock import SystemClock
@@ -14,6 +15,7 @@ from worldroom.engine import api
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker.client import WorkerClient
 from worldroom.engine.worker.pool import WorkerPool
+from worldroom.engine.worker.process import WorkerProcess
 from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.tests.fake_door import CARD
 
@@ -24,10 +26,11 @@ FULL = api.Shortage(needed=1, used=1, limit=1, unit=api.Unit.PLACES)
 class FakeWorker:
     """A worker with room or without; writes down who asked and under which name in line."""
 
-    sessions: int = 0
+    playing: int = 0
     waiting: int = 0
     room: bool = False
     ready: bool = True
+    ended: Callable[[], None] = lambda: None
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
@@ -39,11 +42,14 @@ class FakeWorker:
         return api.Refused(command.session, api.RefusalReason.NO_SLOT, "all taken", place, 0.2, FULL)
 
     def capacity(self) -> tuple[api.Capacity, ...]:
-        used = 0.1 * self.sessions
+        used = 0.1 * self.playing
         entry = api.Capacity(
-            "toy", "cpu", self.sessions, 4, used, 0.9, 100, 0, 0, 0, 0, 0, 0, 0, 0, waiting=self.waiting
+            "toy", "cpu", self.playing, 4, used, 0.9, 100, 0, 0, 0, 0, 0, 0, 0, 0, waiting=self.waiting
         )
         return (entry,)
+
+    def sessions(self) -> tuple[api.SessionInfo, ...]:
+        return ()
 
 
 def door(*workers: FakeWorker) -> WorkerPool:
@@ -55,13 +61,13 @@ async def ask(workers: WorkerPool, session: str, line: str = "") -> api.Opened |
 
 
 async def test_nobody_waits_at_one_worker_while_another_has_room() -> None:
-    full, free = FakeWorker(sessions=1), FakeWorker(sessions=2, room=True)
+    full, free = FakeWorker(playing=1), FakeWorker(playing=2, room=True)
     assert isinstance(await ask(door(full, free), "a", "lobby"), api.Opened)
     assert (full.asked, free.asked) == ([("a", "")], [("a", "")])
 
 
 async def test_the_shortest_line_is_joined_and_kept_from_one_attempt_to_the_next() -> None:
-    long, short = FakeWorker(sessions=1, waiting=3), FakeWorker(sessions=2, waiting=1)
+    long, short = FakeWorker(playing=1, waiting=3), FakeWorker(playing=2, waiting=1)
     workers = door(long, short)
     refused = await ask(workers, "a", "lobby")
     assert isinstance(refused, api.Refused)
@@ -87,7 +93,8 @@ async def test_without_a_name_nobody_waits_and_one_worker_is_asked_once() -> Non
 
 async def test_a_session_let_in_with_fewer_steps_is_taken_over_with_as_many() -> None:
     command = (sys.executable, "-m", "worldroom.tests.fake_worker")
-    engine = WorkerClient(WorkerSpec(("toy",), None, EngineSpec()), SystemClock(), command)
+    process = partial(WorkerProcess, command=command)
+    engine = WorkerClient(WorkerSpec(("toy",), None, EngineSpec()), SystemClock(), process)
     await engine.start()
     heard: list[api.Event] = []
     assert isinstance(await engine.open(api.Open("a", "toy", 1), heard.append), api.Opened)
