@@ -29,16 +29,18 @@ from ..models.contract.recipe import Precision, RuntimeChoice
 from ..rtc.access.spec import AccessSpec, Tls
 from ..rtc.edge import EdgeSpec
 from ..rtc.http.app import create_app
+from ..rtc.http.library import Past
 from ..rtc.http.server import EdgeServer
 from ..rtc.livekit.spec import LiveKitSpec
 from ..rtc.media.ice_servers import IceServersSpec
+from ..sessions.erasing import Eraser
 from ..sessions.journal.archive import Archive
 from ..sessions.journal.archiver import Archiver, ArchiveSpec
 from ..sessions.journal.history import History
 from ..sessions.journal.journal import Journal
 from ..sessions.journal.redis_url import RedisUnreachable
 from ..sessions.journal.ring import Ring, ring_path
-from ..sessions.library import Library
+from ..sessions.library.library import Library
 from ..sessions.recording.recordings import Recordings
 from ..sessions.rooms.opener import RoomsSpec
 from ..sessions.rooms.recording import RoomRecordings
@@ -46,9 +48,11 @@ from ..sessions.rooms.rooms import Rooms
 from ..sessions.rooms.suspend import RoomSuspension
 from ..sessions.rooms.suspend_store import SuspendStore
 from .checkpoints import checkpoint_of
+from .export_tar import export_tar
 from .folders import cache_dir
 from .journal_place import FolderLock, FolderTaken, JournalPlace, OpenedStore, serving, shown
 from .logs import LogFormat, set_up
+from .stored_worlds import forget_checkpoints
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
 ROOM_KEEP_S = 3600
@@ -127,8 +131,9 @@ async def _serve(
         journal = _journal(spec, clock, opened, archive)
         stack.push_async_callback(journal.close)
         history, suspension = History(opened.store, archive), None
-        if opened.redis is not None:
-            suspension = RoomSuspension(SuspendStore(opened.redis, ROOM_KEEP_S), engine, history)
+        aside = None if opened.redis is None else SuspendStore(opened.redis, ROOM_KEEP_S)
+        if aside is not None:
+            suspension = RoomSuspension(aside, engine, history)
         rooms_spec = RoomsSpec(card=spec.card, lease_s=spec.lease_seconds)
         recordings = Recordings(spec.journal.data / "recordings", clock)
         stack.push_async_callback(recordings.close)
@@ -140,8 +145,9 @@ async def _serve(
             noting = asyncio.create_task(suspension.keep_noting(rooms.open_rooms))
             stack.callback(noting.cancel)  # before the rooms close
         edge = EdgeSpec(WEB_ROOT, spec.loopback, spec.udp_ports, spec.ice, spec.media_address)
-        library = Library(history, recordings)
-        app = create_app(rooms, engine, edge, clock, spec.access, library, films, spec.livekit)
+        eraser = Eraser(opened.store, archive, recordings, aside, partial(forget_checkpoints, spec.journal.data))
+        past = Past(Library(history, recordings), eraser, partial(export_tar, spec.journal))
+        app = create_app(rooms, engine, edge, clock, spec.access, films, past, spec.livekit)
         server = EdgeServer(app, spec.tls)
         warming = asyncio.create_task(_warm_up(engine, server, listener, console, spec))
         await server.until_signal(listener)

@@ -2,8 +2,8 @@
 
 import asyncio
 import secrets
-import shutil
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from ..clock import SystemClock
 from ..engine.worker.client import WorkerClient
-from ..sessions.erasing import Eraser
+from ..sessions.erasing import Eraser, Removed
 from ..sessions.journal import replay
 from ..sessions.journal.embeddings import embeddings
 from ..sessions.journal.redact import redacted
@@ -22,6 +22,7 @@ from .journal_place import JournalPlace, rewrite
 from .journaling import FAULTS, known
 from .replaying import FAULTS as REPLAY_FAULTS
 from .replaying import serving_spec
+from .stored_worlds import forget_checkpoints
 
 ERASING_FAULTS = (*FAULTS, *REPLAY_FAULTS, SuspendStoreError)
 ROOM_KEEP_S = 3600
@@ -34,18 +35,6 @@ class RedactReport(msgspec.Struct, frozen=True):
     texts: int
     embeddings: int
     worlds: int
-
-
-class DeleteReport(msgspec.Struct, frozen=True):
-    """See `erasing.Removed`. `snapshot_bytes`: checkpoints that a killed server left in the folder, of all sessions."""
-
-    entries: int
-    archive_bytes: int
-    films: int
-    film_bytes: int
-    worlds: int
-    world_bytes: int
-    snapshot_bytes: int
 
 
 async def redact_now(
@@ -66,28 +55,20 @@ async def redact_now(
         return RedactReport(texts, len(kept), worlds)
 
 
-async def delete_now(place: JournalPlace, session: str) -> DeleteReport:
+async def delete_now(place: JournalPlace, session: str) -> Removed:
     """Raises `ERASING_FAULTS`."""
     async with changing(place) as opened:
         await known(opened.history, session)
         removed = await _eraser(place, opened).delete(session)
         await _forget_traces(place, opened.redis)
-        left = await asyncio.to_thread(_snapshots, place.data / "asleep")
-        return DeleteReport(
-            removed.entries,
-            removed.archive_bytes,
-            removed.films,
-            removed.film_bytes,
-            removed.worlds,
-            removed.world_bytes,
-            left,
-        )
+        return removed
 
 
 def _eraser(place: JournalPlace, opened: OpenJournal) -> Eraser:
     suspended = None if opened.redis is None else SuspendStore(opened.redis, ROOM_KEEP_S)
     recordings = Recordings(place.data / "recordings", SystemClock())
-    return Eraser(opened.archiver.store, opened.archiver.archive, recordings, suspended)
+    checkpoints = partial(forget_checkpoints, place.data)
+    return Eraser(opened.archiver.store, opened.archiver.archive, recordings, suspended, checkpoints)
 
 
 async def _embeddings(script: replay.Script, checkpoint: Path | None, given: Mapping[str, str]) -> Mapping[str, bytes]:
@@ -106,10 +87,3 @@ async def _forget_traces(place: JournalPlace, redis: Redis | None) -> None:
     owner's."""
     if place.redis is None and redis is not None:
         await rewrite(redis)
-
-
-def _snapshots(folder: Path) -> int:
-    """Remove what only the server that is gone could read; its bytes."""
-    size = sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
-    shutil.rmtree(folder, ignore_errors=True)
-    return size

@@ -1,9 +1,11 @@
-"""Removes a session whole: journal, archive, films, the world that waits suspended; and says what that was.
+"""Removes a session whole: journal, archive, films, the world that waits suspended, its checkpoints; and says what
+that was.
 
 A copy that was exported, downloaded or backed up is out of reach. Knows no command line and no viewer.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -17,7 +19,7 @@ from .rooms.suspend_store import SuspendStore
 
 class Removed(msgspec.Struct, frozen=True):
     """`entries` of the journal, of which `archive_bytes` lay in the archive; `films`, `film_bytes`: recordings with
-    what lay beside them; `worlds`, `world_bytes`: suspended ones."""
+    what lay beside them; `worlds`: suspended ones; `world_bytes`: of them and of checkpoints."""
 
     session: str
     entries: int
@@ -34,12 +36,14 @@ class NotEnded(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """`suspended` None: worlds are not kept across restarts here."""
+    """`suspended` None: worlds are not kept across restarts here. `checkpoints(session, last)` removes what lies on the
+    disk of a session that wrote so many entries; how many bytes that were."""
 
     store: HotStore
     archive: Archive
     recordings: Recordings
     suspended: SuspendStore | None
+    checkpoints: Callable[[str, int], int]
 
     async def summary(self, session: str) -> SessionSummary:
         """Raises `NoSession`, `StoreError`, `ArchiveError`."""
@@ -62,11 +66,12 @@ class Eraser:
         return Removed(session, summary.entries, archived, len(films), film_bytes, worlds, world_bytes)
 
     async def forget_world(self, summary: SessionSummary) -> tuple[int, int]:
-        """The suspended world of a session, if there is one: how many, and their bytes."""
-        if self.suspended is None:
-            return 0, 0
-        found = await self.suspended.find(summary.room, summary.card)
-        if found is None or found.record.session.name != summary.session:
-            return 0, 0
+        """The suspended world of a session, if there is one, and its checkpoints: how many, and their bytes."""
+        last = summary.entries + summary.cut
+        size, found = await asyncio.to_thread(self.checkpoints, summary.session, last), None
+        if self.suspended is not None:
+            found = await self.suspended.find(summary.room, summary.card)
+        if self.suspended is None or found is None or found.record.session.name != summary.session:
+            return 0, size
         await self.suspended.forget(summary.room)
-        return 1, len(found.world)
+        return 1, size + len(found.world)

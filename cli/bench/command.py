@@ -9,6 +9,7 @@ from rich.console import Console
 from ..errors import did_you_mean, fail
 from ..output import JsonFlag, print_object, report_table
 from . import capacity, falsifier, kernels, link, model, overhead, recovery, sharing, skip, steer, worlds
+from .records.command import bench_records
 
 app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
 
@@ -18,6 +19,7 @@ app.command("falsifier")(falsifier.bench_falsifier)
 app.command("kernels")(kernels.bench_kernels)
 app.command("link")(link.bench_link)
 app.command("overhead")(overhead.bench_overhead)
+app.command("records")(bench_records)
 app.command("recovery")(recovery.bench_recovery)
 app.command("sharing")(sharing.bench_sharing)
 app.command("skip")(skip.bench_skip)

@@ -33,6 +33,9 @@ class Tier:
         """Another process has written here too."""
         self._sizes = {path.name: _size(path) for path in _folders(self._root)}
 
+    def holds(self, session: str) -> bool:
+        return self._path(session).name in self._sizes
+
     def has_room(self, size: int) -> bool:
         return self._bytes_max is None or self.used + size <= self._bytes_max
 

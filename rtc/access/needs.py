@@ -1,4 +1,4 @@
-"""What a path asks of who comes: nothing, any token, the room's token, or an API key. Pure.
+"""What a path asks of who comes: nothing, any token, the room's token, a recorder's, or an API key. Pure.
 
 What is under /v1 and named nowhere here asks for a key, so nothing is open because somebody forgot it.
 """
@@ -9,6 +9,8 @@ from enum import StrEnum, auto
 
 ROOM_PATH = re.compile(r"/v1/rooms/([^/]+)/.+")
 FOR_ANY_TOKEN = frozenset({("GET", "/v1/rooms"), ("GET", "/v1/cards"), ("GET", "/v1/capacity")})
+LIBRARY = "/v1/library"
+EXPORT = f"{LIBRARY}/export"
 ALIVE = frozenset({"/healthz", "/readyz"})
 
 
@@ -16,6 +18,8 @@ class Need(StrEnum):
     NOTHING = auto()
     TOKEN = auto()
     ROOM = auto()
+    RECORDER = auto()
+    """Of one room, whose past it opens; or of who may list all rooms."""
     KEY = auto()
 
 
@@ -33,6 +37,8 @@ def door_of(method: str, path: str) -> Door:
         return Door(Need.TOKEN)
     if (room := ROOM_PATH.fullmatch(path)) is not None:
         return Door(Need.ROOM, room[1])
+    if method in ("GET", "HEAD") and (path == LIBRARY or path.startswith(f"{LIBRARY}/")) and path != EXPORT:
+        return Door(Need.RECORDER)
     if path.startswith("/v1/") or path in ("/v1", "/metrics"):
         return Door(Need.KEY)
     return Door(Need.NOTHING)

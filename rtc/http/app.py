@@ -14,7 +14,6 @@ from fastapi.exceptions import HTTPException
 
 from ...clock import Clock, SystemClock
 from ...engine.api import EngineClient
-from ...sessions.library import Library
 from ...sessions.rooms.recording import RoomRecordings
 from ...sessions.rooms.rooms import Rooms
 from ..access.rates import Rates
@@ -24,11 +23,12 @@ from ..livekit.spec import LiveKitSpec
 from ..wire import ApiError
 from .answers import ApiFault, json_answer
 from .guard import Guard
-from .library import add_clips, add_library, add_recording
+from .library import Past, add_library
 from .lists import add_lists
 from .livekit import add_livekit
 from .offers import add_first_frames, add_ice, add_offers, add_rooms
 from .pages import add_pages, missing_page, wants_page
+from .recording import add_recording
 from .whep import add_whep
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def create_app(
     spec: EdgeSpec,
     clock: Clock | None = None,
     access: AccessSpec | None = None,
-    library: Library | None = None,
     films: RoomRecordings | None = None,
+    past: Past | None = None,
     livekit: LiveKitSpec | None = None,
 ) -> FastAPI:
     """The application of one server; everything it does runs on the loop that serves it. `livekit` needs its SDK."""
@@ -73,9 +73,8 @@ def create_app(
     add_first_frames(app, rooms)
     if films is not None:
         add_recording(app, films)
-        add_clips(app, films)
-    if library is not None:
-        add_library(app, library)
+    if past is not None:
+        add_library(app, past)
     add_whep(app, edge, access, rates, clock)
     if bridge is not None:
         add_livekit(app, bridge)

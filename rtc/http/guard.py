@@ -16,6 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...clock import Clock
+from ...sessions.messages import Grant
 from ...sessions.rooms.rights import OPEN, Rights
 from ..access.forwarded import Caller, caller_of
 from ..access.names import host_allowed, origin_allowed, same_origin
@@ -127,6 +128,8 @@ class Guard:
             raise AccessDenied(401, error.code, error.detail) from None
         if door.need is Need.ROOM and access.room != door.room:
             raise AccessDenied(403, "other_room", "the token opens another room")
+        if door.need is Need.RECORDER and not (access.lists or access.rights.grant is Grant.RECORDER):
+            raise AccessDenied(403, "needs_recorder", "this needs a recorder's token of a room, or an API key")
         if door.need is Need.KEY and not access.creates:
             raise AccessDenied(403, "needs_key", "this needs an API key or a token with roomCreate")
         return access

@@ -1,106 +1,171 @@
-"""What was: sessions with their films and timelines, page by page, and the switch that films a room."""
+"""What was: sessions with their films and timelines, page by page; what an export makes of them; and their end.
 
+A recorder's token opens the past of its room; deleting and exporting ask for a key (`access/needs.py`).
+"""
+
+import asyncio
 import re
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, StreamingResponse
 
-from ...sessions.journal.history import NoSession
-from ...sessions.library import LIBRARY_FAULTS, Library
-from ...sessions.rooms.recording import RecordingRefused, RoomRecordings
-from .answers import BUSY_RETRY_S, ApiFault, json_answer, named
+from ...sessions.erasing import Eraser, NotEnded
+from ...sessions.journal.history import NoSession, SessionSummary
+from ...sessions.library.library import LIBRARY_FAULTS, Library, NoFilm
+from ...sessions.rooms.suspend_store import SuspendStoreError
+from .answers import BUSY_RETRY_S, ApiFault, access_of, json_answer
 
 LIMIT_MOST = 200
-FILM = re.compile(r"(\d{1,9})(\.mp4|\.jsonl|\.json|\.jpg|-sheet\.jpg)")
+EXPORT_MOST = 200
+FILM = re.compile(r"(\d{1,9})(\.mp4|\.jsonl|\.json|\.jpg|-sheet\.jpg|\.timeline)")
 SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MEDIA = {".mp4": "video/mp4", ".jsonl": "application/x-ndjson", ".json": "application/json"}
-STATUS = {"no_place": 401, "not_driving": 403, "no_room": 404, "not_recorded": 409, "disk": 507}
+FORMATS = ("webdataset", "parquet", "pairs", "lerobot")
+BLOCK = 1 << 18
+
+ExportTo = Callable[[Sequence[str], str], Awaitable[Path]]
+"""Makes a tar of those sessions in that format, for whoever asked, who removes it; raises `ExportFailed`."""
 
 
-def add_recording(app: FastAPI, films: RoomRecordings) -> None:
-    @app.post("/v1/rooms/{room}/recording")
-    async def start(room: str, request: Request) -> Response:
-        """The bearer is the token of the driver's seat."""
-        named(room)
-        try:
-            return json_answer(films.start(room, _bearer(request)), 201)
-        except RecordingRefused as refusal:
-            raise ApiFault(STATUS[refusal.code], refusal.code, str(refusal)) from None
-
-    @app.delete("/v1/rooms/{room}/recording")
-    async def stop(room: str, request: Request) -> Response:
-        named(room)
-        try:
-            return json_answer(films.stop(room, _bearer(request)))
-        except RecordingRefused as refusal:
-            raise ApiFault(STATUS[refusal.code], refusal.code, str(refusal)) from None
+class ExportFailed(RuntimeError):
+    """Why there is no export; one line."""
 
 
-def add_clips(app: FastAPI, films: RoomRecordings) -> None:
-    @app.get("/v1/rooms/{room}/clip")
-    async def clip(room: str, request: Request) -> Response:
-        """The last half minute as it was sent; the bearer is the token of any seat of the room."""
-        named(room)
-        try:
-            film = await films.clip(room, _bearer(request))
-        except RecordingRefused as refusal:
-            raise ApiFault(STATUS[refusal.code], refusal.code, str(refusal)) from None
-        headers = {"Content-Disposition": f'attachment; filename="{room}.mp4"', "Cache-Control": "no-store"}
-        return Response(film, headers=headers, media_type="video/mp4")
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a server has of ended and running sessions, and what may be done with them."""
+
+    library: Library
+    eraser: Eraser
+    export: ExportTo
 
 
-def add_library(app: FastAPI, library: Library) -> None:
+def add_library(app: FastAPI, past: Past) -> None:
+    library = past.library
+    _add_changes(app, past)  # first: `export` is no session's name
+
     @app.get("/v1/library")
     async def page(request: Request) -> Response:
         offset, limit = _whole(request, "offset", 0, 10**9), _whole(request, "limit", 50, LIMIT_MOST)
+        card = request.query_params.get("card")
         try:
-            return json_answer(await library.page(offset, limit, request.query_params.get("card")))
+            return json_answer(await library.page(offset, limit, card, _room(request)))
         except LIBRARY_FAULTS as error:
-            raise ApiFault(503, "journal", str(error), BUSY_RETRY_S) from None
+            raise _away(error) from None
 
     @app.get("/v1/library/{session}")
-    async def detail(session: str) -> Response:
-        if SESSION.fullmatch(session) is None:
-            raise ApiFault(404, "no_session", "there is no session of that name")
+    async def detail(session: str, request: Request) -> Response:
+        summary = await _known(library, session, request)
         try:
-            return json_answer(await library.detail(session))
-        except NoSession as error:
-            raise ApiFault(404, "no_session", str(error)) from None
+            return json_answer(await library.detail(summary))
         except LIBRARY_FAULTS as error:
-            raise ApiFault(503, "journal", str(error), BUSY_RETRY_S) from None
+            raise _away(error) from None
 
     @app.get("/v1/library/{session}/entries")
     async def entries(session: str, request: Request) -> Response:
         """One JSON object a line; `after` is the number of the last entry that the reader has."""
-        if SESSION.fullmatch(session) is None:
-            raise ApiFault(404, "no_session", "there is no session of that name")
+        await _known(library, session, request)
         after, most = _whole(request, "after", 0, 10**12), _whole(request, "most", 1000, 10_000)
         types = tuple(filter(None, request.query_params.get("types", "").split(",")))
         try:
             found = await library.entries(session, after, types, most)
         except LIBRARY_FAULTS as error:
-            raise ApiFault(503, "journal", str(error), BUSY_RETRY_S) from None
+            raise _away(error) from None
         lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in found)
         return Response(lines, media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
 
     @app.get("/v1/library/{session}/{file}")
-    async def film(session: str, file: str) -> Response:
-        """A film or what lies beside it; parts of it, where the client asks for a range."""
+    async def film(session: str, file: str, request: Request) -> Response:
+        """A film or what lies beside it; parts of it, where the client asks for a range. `1.timeline`: what happened in
+        the session, with its place in film 1."""
         match = FILM.fullmatch(file)
-        path = None
-        if match is not None and SESSION.fullmatch(session) is not None:
-            path = library.recordings.path(session, match[1], match[2])
-        if path is None or match is None:
+        if match is None:
+            raise ApiFault(404, "no_film", "there is no film of that name")
+        summary = await _known(library, session, request)
+        if match[2] == ".timeline":
+            try:
+                return json_answer(await library.timeline(summary, match[1]))
+            except NoFilm as error:
+                raise ApiFault(404, "no_film", str(error)) from None
+            except LIBRARY_FAULTS as error:
+                raise _away(error) from None
+        path = library.recordings.path(session, match[1], match[2])
+        if path is None:
             raise ApiFault(404, "no_film", "there is no film of that name")
         return FileResponse(path, media_type=MEDIA.get(match[2], "image/jpeg"), filename=f"{session}-{file}")
 
 
-def _bearer(request: Request) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token.isascii():
-        raise ApiFault(401, "no_token", "the token of a seat is needed: Authorization: Bearer <token>")
-    return token
+def _add_changes(app: FastAPI, past: Past) -> None:
+    """What asks for a key."""
+    exporting = asyncio.Lock()
+
+    @app.get("/v1/library/export")
+    async def exported(request: Request) -> Response:
+        """A tar of the sessions that are named, one at a time for the whole server."""
+        names, kind = request.query_params.getlist("session"), request.query_params.get("format", FORMATS[0])
+        if not 0 < len(names) <= EXPORT_MOST or kind not in FORMATS or not all(map(SESSION.fullmatch, names)):
+            raise ApiFault(400, "bad_query", f"1 to {EXPORT_MOST} sessions, as {', '.join(FORMATS)}")
+        if exporting.locked():
+            raise ApiFault(503, "busy", "another export is being made", BUSY_RETRY_S)
+        async with exporting:
+            try:
+                path = await past.export(names, kind)
+            except ExportFailed as error:
+                raise ApiFault(422, "not_exported", str(error)) from None
+        headers = {"Content-Disposition": f'attachment; filename="worldroom-{kind}.tar"', "Cache-Control": "no-store"}
+        headers["Content-Length"] = str(path.stat().st_size)
+        return StreamingResponse(_sent(path), headers=headers, media_type="application/x-tar")
+
+    @app.delete("/v1/library/{session}")
+    async def delete(session: str, request: Request) -> Response:
+        """Of a session that has ended; the answer says what was removed."""
+        await _known(past.library, session, request)
+        try:
+            return json_answer(await past.eraser.delete(session, running=True))
+        except NoSession as error:
+            raise ApiFault(404, "no_session", str(error)) from None
+        except NotEnded as error:
+            raise ApiFault(409, "not_ended", str(error)) from None
+        except (*LIBRARY_FAULTS, SuspendStoreError, OSError) as error:
+            raise _away(error) from None
+
+
+async def _known(library: Library, session: str, request: Request) -> SessionSummary:
+    """The session, if there is one for who asks."""
+    try:
+        found = await library.summary(session, _room(request)) if SESSION.fullmatch(session) else None
+    except LIBRARY_FAULTS as error:
+        raise _away(error) from None
+    if found is None:
+        raise ApiFault(404, "no_session", "there is no session of that name")
+    return found
+
+
+def _room(request: Request) -> str | None:
+    """The room whose past is open to who asks; None = all of them."""
+    access = access_of(request)
+    return None if access.lists else access.room or ""
+
+
+def _away(error: Exception) -> ApiFault:
+    return ApiFault(503, "journal", str(error), BUSY_RETRY_S)
+
+
+async def _sent(path: Path) -> AsyncIterator[bytes]:
+    """The file's bytes; its folder is gone afterwards, however that ends."""
+    try:
+        with path.open("rb") as file:
+            while block := await asyncio.to_thread(file.read, BLOCK):
+                yield block
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(path.parent)
 
 
 def _whole(request: Request, name: str, default: int, most: int) -> int:

@@ -1,4 +1,4 @@
-"""What people see in a browser: the lobby, a room, and a page where there is nothing. Programs get JSON instead."""
+"""What people see in a browser: lobby, library, room, and a page where there is nothing. Programs get JSON instead."""
 
 import html
 import random
@@ -17,12 +17,16 @@ ASKS_AGAIN = {"Cache-Control": "no-cache"}
 
 
 def add_pages(app: FastAPI, web_root: Path) -> None:
-    """`/`, `/play`, `/r/{room}` and the files under `/web`."""
+    """`/`, `/library`, `/play`, `/r/{room}` and the files under `/web`."""
     names = random.SystemRandom()
 
     @app.get("/")
     async def lobby() -> Response:
         return FileResponse(web_root / "index.html", headers=ASKS_AGAIN)
+
+    @app.get("/library")
+    async def library() -> Response:
+        return FileResponse(web_root / "library.html", headers=ASKS_AGAIN)
 
     @app.get("/play")
     async def play() -> Response:

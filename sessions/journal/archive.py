@@ -10,6 +10,7 @@ Blocking: called off the event loop.
 import hashlib
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -17,6 +18,7 @@ from urllib.parse import quote, unquote
 import fsspec
 import msgspec
 
+from .entry import ratings, type_of
 from .store import StoredEntry
 
 VERSION = 1
@@ -41,7 +43,7 @@ class Index(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """What the archive holds of one session. Entries up to `cut` were given up by retention.
 
     `room` and `card` as the session was opened at `opened`. `counts`: entries by type, archived ones, cut ones too.
-    `whole`: the session has ended, and nothing of it is elsewhere.
+    `likes`, `dislikes`: among them. `whole`: the session has ended, and nothing of it is elsewhere.
     """
 
     version: int
@@ -53,6 +55,8 @@ class Index(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     cut: int = 0
     whole: bool = False
     counts: Mapping[str, int] = {}
+    likes: int = 0
+    dislikes: int = 0
 
     @property
     def last(self) -> int:
@@ -113,13 +117,15 @@ class Archive:
     def put_index(self, index: Index) -> None:
         self._put(self._path(index.session, "index.json"), msgspec.json.encode(index))
 
-    def add(self, index: Index, entries: Sequence[StoredEntry], counts: Mapping[str, int], whole: bool) -> Index:
+    def add(self, index: Index, entries: Sequence[StoredEntry], whole: bool) -> Index:
         """Write a part, then the index that names it; the new index. Entries the index has are left out."""
         fresh = [entry for entry in entries if entry.number > index.last]
-        counted = {**index.counts}
-        for kind, count in counts.items():
-            counted[kind] = counted.get(kind, 0) + count
-        index = msgspec.structs.replace(index, whole=whole, counts=counted)
+        counted = Counter(index.counts)
+        counted.update(type_of(entry.body) for entry in fresh)
+        likes, dislikes = ratings(entry.body for entry in fresh)
+        index = msgspec.structs.replace(
+            index, whole=whole, counts=counted, likes=index.likes + likes, dislikes=index.dislikes + dislikes
+        )
         if fresh:
             index = msgspec.structs.replace(index, parts=(*index.parts, self._put_part(fresh)))
         self.put_index(index)

@@ -11,13 +11,12 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...clock import Clock
 from .archive import VERSION, Archive, ArchiveError, Index
-from .entry import JournalVersion, decode, type_of
+from .entry import JournalVersion, decode
 from .events import SessionOpened
 from .store import HotStore, StoredEntry, StoreError
 
@@ -181,7 +180,7 @@ class Archiver:
             if not ended and size < self.spec.part_bytes:
                 return
             entries = [entry async for entry in self.store.rows(session, index.last) if entry.number <= upto]
-            await asyncio.to_thread(self._add, index, entries, ended)
+            await asyncio.to_thread(self.archive.add, index, entries, ended)
             self.counters.archived += len(entries)
             await (self.store.drop(session) if ended else self.store.trim(session, upto))
         except (StoreError, ArchiveError) as error:
@@ -194,10 +193,6 @@ class Archiver:
         hot.bytes -= size
         if ended:
             self._hot.pop(session, None)
-
-    def _add(self, index: Index, entries: list[StoredEntry], whole: bool) -> Index:
-        counts = Counter(type_of(entry.body) for entry in entries)
-        return self.archive.add(index, entries, counts, whole)
 
     async def _index(self, session: str) -> Index | None:
         return await asyncio.to_thread(self.archive.index, session)

@@ -5,6 +5,8 @@
 A body of another version is refused by its number and never guessed at.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from .events import JournalEvent
@@ -68,6 +70,16 @@ class _TypeOnly(msgspec.Struct):
     event: _Typed
 
 
+class _Rated(msgspec.Struct):
+    value: int = 0
+
+
+class _RatedOnly(msgspec.Struct):
+    event: _Rated
+
+
+RATED = b'"preference.rated"'
+_rated = msgspec.json.Decoder(_RatedOnly)
 _types = msgspec.json.Decoder(_TypeOnly)
 _decoder = msgspec.json.Decoder(Body)
 _encoder = msgspec.json.Encoder()
@@ -86,6 +98,12 @@ def decode(session: str, number: int, at: float, body: bytes) -> Entry:
     if read.version != VERSION:
         raise _refusal(session, number, body, None)
     return Entry(read.version, session, number, at, read.event, read.epoch, read.branch, read.cause)
+
+
+def ratings(bodies: Iterable[bytes]) -> tuple[int, int]:
+    """Likes and dislikes among stored events; the others are hardly looked at."""
+    values = [_rated.decode(body).event.value for body in bodies if RATED in body]
+    return sum(value > 0 for value in values), sum(value < 0 for value in values)
 
 
 def type_of(body: bytes) -> str:

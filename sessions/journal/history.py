@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from .archive import VERSION, Archive, Index, PartInfo
-from .entry import Entry, JournalVersion, decode
+from .entry import Entry, JournalVersion, decode, ratings
 from .events import JournalEvent, SessionClosed, SessionOpened
 from .store import HotStore, StoredEntry
 
@@ -35,7 +35,8 @@ class NoSession(LookupError):
 class SessionSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A journaled session. `opened`, `ended`: Unix seconds of its first and last entry. `bytes`: of its archive.
 
-    `whole`: it has ended. `cut`: so many of its first entries were given up. `counts`: archived entries by type.
+    `whole`: it has ended. `cut`: so many of its first entries were given up. `counts`: archived entries by type;
+    `likes`, `dislikes`: among them.
     """
 
     session: str
@@ -48,6 +49,8 @@ class SessionSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut: int
     whole: bool
     counts: Mapping[str, int]
+    likes: int
+    dislikes: int
 
 
 class History:
@@ -128,29 +131,31 @@ class History:
             index = await self._hot_index(session)
         if index is None:
             raise NoSession(f"no session '{session}' in this journal")
-        last = max(index.last, newest.number if newest is not None else 0)
-        return SessionSummary(
-            session=session,
-            room=index.room,
-            card=index.card,
-            opened=index.opened,
-            ended=newest.at if newest is not None and newest.number > index.last else index.ended,
-            entries=last - index.cut,
-            bytes=index.size,
-            cut=index.cut,
-            whole=index.whole,
-            counts=index.counts,
-        )
+        return _summary(index, newest)
 
-    async def summaries(self) -> list[SessionSummary]:
-        """Every session, the newest first; what another version wrote is left out."""
-        found = []
-        for session in await self.names():
-            try:
-                found.append(await self.summary(session))
-            except (NoSession, JournalVersion):
-                continue
-        return sorted(found, key=lambda each: (-each.opened, each.session))
+    async def find(self, session: str) -> SessionSummary | None:
+        """As `summary`; None where there is none that this version reads."""
+        try:
+            return await self.summary(session)
+        except (NoSession, JournalVersion):
+            return None
+
+    async def summaries(self, known: Mapping[str, SessionSummary] | None = None) -> list[SessionSummary]:
+        """Every session, the newest first; what another version wrote is left out. `known`: whole ones by name, which
+        are not read again."""
+        whole, others = await asyncio.to_thread(self._archived_whole, known or {})
+        others |= {name for name in await self._store.names() if name not in whole}
+        found = [*whole.values()]
+        for session in others:
+            if (summary := await self.find(session)) is not None:
+                found.append(summary)
+        return await asyncio.to_thread(sorted, found, key=lambda each: (-each.opened, each.session))
+
+    async def hot_likes(self, session: str) -> tuple[int, int]:
+        """Likes and dislikes that are not archived."""
+        index = await self._index(session)
+        after = 0 if index is None else index.last
+        return ratings([row.body async for row in self._store.rows(session, after)])
 
     async def hot_bytes(self, session: str) -> int:
         """Bytes of the bodies that are not archived."""
@@ -162,6 +167,19 @@ class History:
         if index is None or self._archive is None:
             return []
         return await asyncio.to_thread(self._archive.check, index)
+
+    def _archived_whole(self, known: Mapping[str, SessionSummary]) -> tuple[dict[str, SessionSummary], set[str]]:
+        """Sessions that are in the archive alone, and the names of others that are in it."""
+        whole: dict[str, SessionSummary] = {}
+        others: set[str] = set()
+        for name in [] if self._archive is None else self._archive.sessions():
+            if name in known:
+                whole[name] = known[name]
+            elif self._archive is not None and (index := self._archive.index(name)) is not None and index.whole:
+                whole[name] = _summary(index, None)
+            else:
+                others.add(name)
+        return whole, others
 
     async def _index(self, session: str) -> Index | None:
         return None if self._archive is None else await asyncio.to_thread(self._archive.index, session)
@@ -178,3 +196,21 @@ class History:
     def _part(self, session: str, info: PartInfo) -> list[StoredEntry]:
         assert self._archive is not None
         return self._archive.part(session, info)
+
+
+def _summary(index: Index, newest: StoredEntry | None) -> SessionSummary:
+    last = max(index.last, newest.number if newest is not None else 0)
+    return SessionSummary(
+        session=index.session,
+        room=index.room,
+        card=index.card,
+        opened=index.opened,
+        ended=newest.at if newest is not None and newest.number > index.last else index.ended,
+        entries=last - index.cut,
+        bytes=index.size,
+        cut=index.cut,
+        whole=index.whole,
+        counts=index.counts,
+        likes=index.likes,
+        dislikes=index.dislikes,
+    )

@@ -4,8 +4,9 @@
           |       +-----> spool file -> store   during an outage and until the file is drained, in order
           +-> ring (shared memory)              until it is stored: outlives a process that is killed
 
-Recording never waits. Nothing is lost: what the store did not confirm is kept or spooled and sent again. Nothing is
-doubled: a number is taken once per session. Knows no session: an event and a session's name are all it gets.
+Recording never waits. Nothing is lost: what the store did not confirm is kept or spooled and sent again, and after an
+outage its last seconds too, because a replica that takes over may lack what its primary confirmed. Nothing is doubled:
+a number is taken once per session. Knows no session: an event and a session's name are all it gets.
 """
 
 import asyncio
@@ -32,6 +33,7 @@ log = logging.getLogger("worldroom.journal")
 @dataclass(frozen=True, slots=True)
 class JournalSpec:
     """`flush_s`: longest wait of an entry; `batch`: entries per write; `buffer`: entries in memory before the disk.
+    `again`: confirmed entries that are sent once more after an outage.
 
     `close_s`: longest wait for the store at the end.
     """
@@ -39,6 +41,7 @@ class JournalSpec:
     flush_s: float = 0.05
     batch: int = 500
     buffer: int = 20_000
+    again: int = 4_000
     retry_s: float = 0.5
     close_s: float = 5.0
 
@@ -63,6 +66,7 @@ class Journal:
         self._at = 0.0
         self._buffer: deque[StoredEntry] = deque()
         self._writing: list[StoredEntry] = []
+        self._confirmed: deque[StoredEntry] = deque(maxlen=self._spec.again)
         self._counters = JournalCounters()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -228,6 +232,8 @@ class Journal:
         try:
             if self._archiver is not None and self._archiver.full:
                 raise StoreError("journal: the archive is away and the store holds as much as it may")
+            if counters.away and self._confirmed:
+                await store.append(self._confirmed)
             added = await store.append(entries)
         except StoreError as error:
             if not counters.away:
@@ -242,6 +248,7 @@ class Journal:
         counters.away = False
         counters.written += added
         counters.repeated += len(entries) - added
+        self._confirmed.extend(entries)
         if self._archiver is not None:
             self._archiver.stored(entries)
         return True

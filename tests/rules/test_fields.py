@@ -27,6 +27,7 @@ READ_WHOLE = {
     "LibraryPage": "the library",
     "SessionDetail": "the library",
     "TimelineMark": "the library",
+    "Removed": "whoever deleted a session",
     "RecordingView": "whoever asked for a film",
     "ExportReport": "printed whole",
     "ExportedSession": "manifest.json",

@@ -3,7 +3,8 @@
 import asyncio
 import fractions
 import socket
-from collections.abc import AsyncIterator, Callable
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +19,16 @@ from worldroom.engine.output.encode import KeyGate
 from worldroom.rtc.access.spec import AccessSpec
 from worldroom.rtc.edge import Edge, EdgeSpec
 from worldroom.rtc.http.app import create_app
+from worldroom.rtc.http.library import Past
 from worldroom.rtc.http.server import EdgeServer
 from worldroom.rtc.livekit.spec import LiveKitSpec
 from worldroom.rtc.media.ice_servers import IceServersSpec
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.rooms.opener import RoomsSpec
+from worldroom.sessions.rooms.recording import RoomRecordings
 from worldroom.sessions.rooms.rooms import Rooms
+from worldroom.tests.journaled_sessions import Shelf
 
 WIDTH, HEIGHT, FPS = 320, 192, 30
 TIMINGS = api.Timings(wait_us=10, step_us=20, decode_us=30, encode_us=40)
@@ -179,6 +183,7 @@ class Served:
     journal: Journal
     engine: BarEngine
     edge: Edge
+    shelf: Shelf
 
     @property
     def url(self) -> str:
@@ -205,6 +210,13 @@ class Served:
                 await asyncio.sleep(0.01)
 
 
+async def _packed(sessions: Sequence[str], kind: str) -> Path:
+    """In place of an export: a file with what was asked for."""
+    path = Path(tempfile.mkdtemp()) / "export.tar"
+    path.write_text(f"{kind}: {' '.join(sessions)}")
+    return path
+
+
 @asynccontextmanager
 async def serving(
     web_root: Path,
@@ -214,23 +226,19 @@ async def serving(
     livekit: LiveKitSpec | None = None,
 ) -> AsyncIterator[Served]:
     clock, engine = SystemClock(), BarEngine()
-    journal = Journal(clock)
-    rooms = Rooms(engine, journal, clock, RoomsSpec(card="toy"))
+    journal, shelf = Journal(clock), Shelf(web_root / "data")
+    films = RoomRecordings(shelf.recordings, every=False)
+    rooms = Rooms(engine, journal, clock, RoomsSpec(card="toy"), recordings=films)
+    past = Past(shelf.library, shelf.eraser, _packed)
     spec = EdgeSpec(web_root=web_root, loopback_only=True, udp_ports=udp_ports, ice=ice or IceServersSpec())
-    app = create_app(rooms, engine, spec, access=access, livekit=livekit)
+    app = create_app(rooms, engine, spec, access=access, films=films, past=past, livekit=livekit)
     listener = socket.create_server(("127.0.0.1", 0))
     server = EdgeServer(app)
     task = asyncio.create_task(server.until_signal(listener))
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     try:
-        yield Served(
-            f"http://127.0.0.1:{listener.getsockname()[1]}",
-            rooms,
-            journal,
-            engine,
-            app.state.edge,
-        )
+        yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", rooms, journal, engine, app.state.edge, shelf)
     finally:
         server.should_exit = True
         await task
@@ -241,6 +249,7 @@ async def serving(
 @pytest.fixture
 def web_root(tmp_path: Path) -> Path:
     (tmp_path / "index.html").write_text("<!doctype html><title>Worldroom: the lobby</title>")
+    (tmp_path / "library.html").write_text("<!doctype html><title>Worldroom: the library</title>")
     (tmp_path / "room.html").write_text("<!doctype html><title>Worldroom: a room</title>")
     (tmp_path / "missing.html").write_text("<!doctype html><h1>{title}</h1><p>{detail}</p><a href='{base}'>lobby</a>")
     return tmp_path

@@ -75,3 +75,4 @@ def test_words_are_taken_out_pictures_replay_and_deletion_leaves_nothing(tmp_pat
     assert removed["entries"] == len(happened) and (removed["films"], removed["worlds"]) == (1, 0)
     assert [path for path in holding(tmp_path, session) if tmp_path / "out" not in path.parents] == []
     assert not (tmp_path / "recordings" / session).exists()
+    assert [*(tmp_path / "worlds").rglob("*.world")] == [], "nor a checkpoint"

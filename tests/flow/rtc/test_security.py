@@ -24,6 +24,8 @@ from worldroom.tests.fake_door import Screen
 from worldroom.tests.flow.rtc.conftest import Served, serving
 from worldroom.tests.flow.rtc.test_rtc_app import offer_of
 from worldroom.tests.flow.sessions.test_room_flows import House, got, play
+from worldroom.tests.journaled_sessions import happened
+from worldroom.tests.unit.test_film import encoded
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "SECURITY.md"
 KEY = ApiKey("studio", "s" * 40)
@@ -58,6 +60,7 @@ CALLERS = (
 
 ENDPOINTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
     ("GET", "/", {}, ""),
+    ("GET", "/library", {}, ""),
     ("GET", "/r/test", {}, ""),
     ("GET", "/web/index.html", {}, ""),
     ("GET", "/healthz", {}, ""),
@@ -69,11 +72,22 @@ ENDPOINTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
     ("POST", "/v1/rooms", {"Content-Type": "application/json"}, "{}"),
     ("GET", "/v1/sessions", {}, ""),
     ("GET", "/v1/trace", {}, ""),
+    ("GET", "/v1/library", {}, ""),
+    ("GET", "/v1/library/of-this-room", {}, ""),
+    ("GET", "/v1/library/of-another", {}, ""),
+    ("GET", "/v1/library/of-this-room/entries", {}, ""),
+    ("GET", "/v1/library/of-this-room/1.mp4", {}, ""),
+    ("GET", "/v1/library/of-this-room/1.timeline", {}, ""),
+    ("GET", "/v1/library/export?session=of-this-room", {}, ""),
+    ("DELETE", "/v1/library/of-this-room", {}, ""),
     ("GET", "/v1/something-new", {}, ""),
     ("GET", "/v1/rooms/test/ice", {}, ""),
     ("POST", "/v1/rooms/test/livekit", {}, ""),
     ("POST", "/v1/rooms/test/offer", {"Content-Type": "application/json"}, "offer"),
     ("POST", "/v1/rooms/test/first_frame", {"Content-Type": "image/png"}, "x"),
+    ("POST", "/v1/rooms/test/recording", {}, ""),
+    ("DELETE", "/v1/rooms/test/recording", {}, ""),
+    ("GET", "/v1/rooms/test/clip", {}, ""),
     ("POST", "/v1/rooms/test/whep", {"Content-Type": "application/sdp"}, "sdp"),
     ("PATCH", "/v1/rooms/test/whep/id", {"Content-Type": "application/trickle-ice-sdpfrag"}, ""),
     ("DELETE", "/v1/rooms/test/whep/id", {}, ""),
@@ -183,6 +197,9 @@ def current(mark: str, table: str) -> None:
 async def test_every_endpoint_by_everybody_is_what_the_page_says(web_root: Path) -> None:
     nowhere = LiveKitSpec("ws://127.0.0.1:9", KEY)
     async with serving(web_root, access=AccessSpec(keys=ApiKeys([KEY])), livekit=nowhere) as served:
+        for session, room in (("of-this-room", "test"), ("of-another", "elsewhere")):
+            await served.shelf.write(session, happened(3, room=room))
+            await served.shelf.film(session, encoded(3), turn=2)
         rows = await http_table(served)
     current("endpoints", markdown(["", *(caller.name for caller in CALLERS)], rows))
 
@@ -200,6 +217,6 @@ def test_who_has_no_token_of_this_room_gets_nothing_but_pages_and_health(column:
     table = PAGE.read_text().split("<!-- endpoints -->\n")[1].split("\n<!--")[0].splitlines()
     at = table[0].split(" | ").index(column)
     opened = {row.split(" | ")[0].strip("| `") for row in table[2:] if row.split(" | ")[at].startswith("2")}
-    harmless = {"GET /", "GET /r/test", "GET /web/index.html", "GET /healthz", "GET /readyz"}
+    harmless = {"GET /", "GET /library", "GET /r/test", "GET /web/index.html", "GET /healthz", "GET /readyz"}
     listed = {"GET /v1/cards", "GET /v1/capacity", "GET /v1/rooms"} if column == "other room" else set()
     assert opened <= harmless | listed

@@ -150,7 +150,7 @@ async def test_a_part_that_was_written_twice_is_read_once(store: HotStore, tmp_p
     first = Archiver(clock, store, archive, SMALL)
     index = await first.claim("s")
     assert index is not None
-    archive.add(index, entries[:20], {}, whole=False)
+    archive.add(index, entries[:20], whole=False)
     assert await numbers(History(store, archive), "s") == list(range(1, 31))
     again = Archiver(clock, store, archive, SMALL)
     await again.archive_whole("s")

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -246,3 +246,38 @@ class _Away(Streams):
     async def rows(self, session: str, after: int = 0):  # type: ignore[no-untyped-def]
         return
         yield
+
+
+class _TakenOver(Streams):
+    """As sentinels have it: one append fails, and from then on another server answers."""
+
+    def __init__(self, primary: Redis, replica: Redis) -> None:
+        super().__init__(primary, 60)
+        self.dead, self.moved, self.replica = False, False, Streams(replica, 60)
+
+    async def append(self, entries: Sequence[StoredEntry]) -> int:
+        if self.dead:
+            self.dead, self.moved = False, True
+            raise StoreError("journal: Redis is away")
+        return await (self.replica.append(entries) if self.moved else super().append(entries))
+
+
+async def test_a_replica_that_takes_over_gets_what_its_primary_had_confirmed(tmp_path: Path) -> None:
+    """Replication is behind by what the primary confirmed last: those entries are sent to the replica again."""
+    with valkey(tmp_path / "a") as primary, valkey(tmp_path / "b") as replica:
+        one, other = [await connect(f"redis://127.0.0.1:{port}/0") for port in (primary, replica)]
+        store = _TakenOver(one, other)
+        journal = Journal.open(SystemClock(), store, tmp_path / "spool", FAST)
+        for number in range(1, 101):
+            journal.record("s", like(number))
+        await settled(journal)
+        replicated = [row async for row in store.rows("s")][:60]
+        await store.replica.append(replicated)
+        store.dead = True
+        for number in range(101, 151):
+            journal.record("s", like(number))
+        await settled(journal)
+        await journal.close()
+        assert await numbers(other) == list(range(1, 151))
+        await one.aclose()
+        await other.aclose()

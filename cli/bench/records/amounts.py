@@ -1,0 +1,35 @@
+"""How much of everything is measured, and how much memory and processor time it takes."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """As the command line said it."""
+
+    rooms: int
+    seconds: float
+    blocks: int
+    hours: float
+    sessions: int
+    listed: int
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has used so far, all its threads; 0 where that is not told."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mib(pid: int | None = None) -> float:
+    """Resident memory of a process (None = this one); 0 where that is not told."""
+    try:
+        pages = int(Path(f"/proc/{pid or os.getpid()}/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)

@@ -1,0 +1,1 @@
+"""The sessions of a server as people look through them: pages, films, timelines."""

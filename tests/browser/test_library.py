@@ -1,0 +1,137 @@
+"""The library in a browser: pages of sessions, a film with what happened under it, two futures side by side."""
+
+import asyncio
+import tarfile
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from worldroom.clients.bench.server import serving
+from worldroom.rtc.access.keys import ApiKey
+from worldroom.tests.browser.conftest import Visitor
+from worldroom.tests.browser.test_access import violations
+from worldroom.tests.journaled_sessions import Shelf, happened
+from worldroom.tests.unit.test_film import encoded
+
+pytestmark = pytest.mark.browser
+
+MakeVisitor = Callable[..., Visitor]
+KEY = ApiKey("studio", "s" * 40)
+COUNT = 30
+
+
+async def filled(folder: Path) -> None:
+    """30 sessions of two worlds, the newest of them filmed and with two futures."""
+    shelf, frames, now = Shelf(folder), encoded(64), time.time()
+    for number in range(1, COUNT):
+        card = "drive" if number % 10 == 0 else "toy"
+        await shelf.write(f"s{number:02}", happened(12, card=card, liked=range(number % 3)), now - 3600.0 * number)
+    for number in (1, 2, 3):
+        await shelf.film(f"s{number:02}", frames[: 12 * number], turn=2)
+    await shelf.turned("s00", frames, now - 60)
+
+
+def aside(work: Coroutine[Any, Any, None]) -> None:
+    """In a thread: this one has Playwright's loop."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("library")
+    aside(filled(folder))
+    with serving("toy", "--option", "fps=12", "--slots", "1", "--data", str(folder), "--journal", "disk") as address:
+        yield f"{address}/library"
+
+
+def test_sessions_are_shown_page_by_page_and_by_world(visitor: MakeVisitor, library: str) -> None:
+    alice = visitor().open(library)
+    alice.until("document.querySelectorAll('.session').length === 24")
+    assert alice.text("#range") == "1 to 24 of 30"
+    assert alice.text(".session:first-child .about").endswith(" min ago · 0:01 · 1 like · 1 film")
+    alice.until("document.querySelector('.session img').naturalWidth === 160")
+    alice.page.click("#older")
+    alice.until("document.querySelectorAll('.session').length === 6")
+    assert alice.text("#range") == "25 to 30 of 30" and alice.page.is_disabled("#older")
+    alice.page.select_option("#card", "drive")
+    alice.until("document.querySelectorAll('.session').length === 2")
+    alice.page.reload()
+    alice.until("document.querySelectorAll('.session').length === 2")
+    assert alice.complaints == []
+
+
+def test_a_film_plays_with_what_happened_under_it(visitor: MakeVisitor, library: str) -> None:
+    alice = visitor().open(library)
+    alice.page.click(".session:first-child a")
+    alice.until("document.getElementById('video').readyState >= 2")
+    events = alice.text("#events").replace("\n", " ")
+    assert "“a town by night”" in events and "Like" in events and "Another future: " not in events
+    alice.page.click("#events button:has-text('Like')")
+    alice.until("Math.abs(document.getElementById('video').currentTime - 30 / 24) < 0.05")
+    alice.until("parseFloat(document.getElementById('now').style.left) > 40")
+    alice.page.select_option("#forks", "0")
+    alice.until("document.getElementById('other').currentTime > 40 / 24 - 0.02")
+    assert alice.text("#left-words") == "Future 0" and alice.text("#right-words") == "Future 1"
+    alice.until("document.getElementById('video').paused && document.getElementById('video').currentTime > 1.5")
+    apart = "document.getElementById('other').currentTime - document.getElementById('video').currentTime"
+    assert alice.number(apart) == pytest.approx(16 / 24, abs=0.3)
+    assert alice.complaints == []
+
+
+def test_selected_sessions_are_exported_and_one_is_deleted(visitor: MakeVisitor, library: str, tmp_path: Path) -> None:
+    alice = visitor().open(library)
+    alice.until("document.querySelectorAll('.session').length === 24")
+    alice.page.click(".session:nth-child(2) .box")
+    alice.page.click(".session:nth-child(3) .box")
+    assert alice.text("#chosen-count") == "2 selected"
+    with alice.page.expect_download(timeout=45_000) as download:
+        alice.page.click("#export")
+    download.value.save_as(tmp_path / "out.tar")
+    with tarfile.open(tmp_path / "out.tar") as tar:
+        names = tar.getnames()
+    assert "export/README.md" in names and sum(name.endswith(".tar") for name in names) == 2
+    alice.page.click(".session:nth-child(4) a")
+    alice.until("document.getElementById('video').readyState >= 1")
+    alice.page.click("#delete")
+    alice.page.click("#sure-yes")
+    alice.until("document.getElementById('session-said').textContent.startsWith('Deleted: 30 entries')")
+    alice.page.click("#back")
+    alice.until("document.getElementById('range').textContent === '1 to 24 of 29'")
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_axe_finds_nothing(visitor: MakeVisitor, library: str, scheme: str) -> None:
+    alice = visitor(color_scheme=scheme, reduced_motion="reduce")
+    for size in ({"width": 1280, "height": 800}, {"width": 390, "height": 844}):
+        alice.page.set_viewport_size(size)  # type: ignore[arg-type]
+        alice.open(library)
+        alice.until("document.querySelectorAll('.session').length === 24")
+        alice.page.click(".session:nth-child(2) .box")
+        assert violations(alice) == []
+        alice.open(f"{library}?session=s00")
+        alice.until("document.getElementById('video').readyState >= 2")
+        alice.page.select_option("#forks", "0")
+        assert violations(alice) == []
+        assert alice.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        alice.page.click("#delete")
+        assert violations(alice) == []
+
+
+def test_with_a_key_the_library_opens_by_the_token_of_its_address(visitor: MakeVisitor, tmp_path: Path) -> None:
+    aside(Shelf(tmp_path).turned("s00", encoded(64), time.time() - 60))
+    claims = {"iss": KEY.name, "exp": time.time() + 600, "video": {"roomCreate": True}}
+    token = jwt.encode(claims, KEY.secret, "HS256")
+    options = ("--data", str(tmp_path), "--journal", "disk", "--slots", "1", "--api-key", f"{KEY.name}:{KEY.secret}")
+    with serving("toy", *options) as address:
+        nobody = visitor().open(f"{address}/library")
+        nobody.until("document.getElementById('list-said').textContent.startsWith('This library opens by invitation')")
+        alice = visitor().open(f"{address}/library#token={token}")
+        alice.until("document.querySelector('.session img')?.naturalWidth === 160")
+        alice.page.click(".session a")
+        alice.until("document.getElementById('video').readyState >= 2")
+        assert alice.page.evaluate("document.getElementById('video').src.startsWith('blob:')")
