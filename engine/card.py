@@ -44,8 +44,8 @@ class CardRuntime:
 
     @classmethod
     def with_slots(cls, loaded: LoadedCard, slots: int) -> "CardRuntime":
-        kept, frame = loaded.card.cache or replace(_NO_CACHE, carry_bytes=bytes_of(loaded).session), loaded.card.frame
-        pool = SlabPool(kept, slots)
+        cache, frame = loaded.card.cache or replace(_NO_CACHE, carry_bytes=bytes_of(loaded).session), loaded.card.frame
+        pool = SlabPool(cache, slots)
         return cls(loaded, pool, Allowance(most=frame.per_chunk / frame.fps))
 
     @property

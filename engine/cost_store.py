@@ -98,18 +98,18 @@ class CostStore:
                     os.unlink(fresh)
                 raise
         except OSError as problem:
-            log.warning("prices of '%s' cannot be kept in %s: %s", card, self._folder, problem.strerror)
+            log.warning("prices of '%s' cannot be stored in %s: %s", card, self._folder, problem.strerror)
 
     def _path(self, card: str, of: str) -> Path:
         return self._folder / f"{card}-{hashlib.sha256(of.encode()).hexdigest()[:12]}.json"
 
     @staticmethod
     def _ignored(path: Path, why: str) -> None:
-        log.warning("kept prices in %s are ignored: %s", path, why)
+        log.warning("stored prices in %s are ignored: %s", path, why)
 
 
 def subject(served: CardRuntime, device: str) -> str:
-    """Everything that must be equal where kept prices are used: what makes the chunks, and the machine it runs on."""
+    """Everything that must be equal where stored prices are used: what makes the chunks, and the machine it runs on."""
     software = ", ".join(f"{package} {installed(package)}" for package in ("torch", "triton"))
     machine = f"{device}, {_processor()} x{os.cpu_count()}"
     return f"{key_of(served.loaded)} on {machine}, {software}, kernels {_kernels()}"
@@ -135,7 +135,7 @@ def sheet_of(served: CardRuntime, costs: Costs, of: str) -> PriceSheet:
 
 
 def restore(sheet: PriceSheet, served: CardRuntime, costs: Costs) -> None:
-    """Take over every kept figure, as if it had been observed before those that are known already."""
+    """Take over every stored figure, as if it had been observed before those that are known already."""
     for step in sheet.steps:
         costs.remember(served.key(step.loop, step.kind, step.shape), step.rows, _seconds(step.took_us))
     for chunk in sheet.chunks:

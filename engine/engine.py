@@ -1,4 +1,4 @@
-"""The engine behind `api.EngineClient`: opens and closes sessions, routes commands, says what is held.
+"""The engine behind `api.EngineClient`: opens and closes sessions, routes commands, says what is taken.
 
 One device, several cards, one event loop. `start` makes every card warm and priced; before that nothing is admitted.
 Knows sessions by name only: who comes in is `admission/admission.py`, what happens to them is `session/session.py`.
@@ -42,7 +42,7 @@ from .spec import EngineSpec
 from .warmup import warm_up
 
 FEATURES_MAX = 256
-"""Prompt embeddings that are kept, whatever their size."""
+"""Prompt embeddings at most, whatever their size."""
 
 
 class Engine:
@@ -59,7 +59,7 @@ class Engine:
         device: Device | None = None,
         encoder: type[H264Encoder] = H264Encoder,
         store: SnapshotFolder | None = None,
-        kept: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
+        checkpointed: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
         prices: CostStore | None = None,
         observers: tuple[Observer, ...] = (Finite(),),
     ) -> None:
@@ -68,9 +68,9 @@ class Engine:
         self._costs = Costs()
         counted = tuple(map(bytes_of, cards))
         self._memory = self._device.memory() if spec.memory is None else holding.empty(spec.memory, counted)
-        held = holding.slots(self._memory, counted, spec.slots, spec.max_rows)
+        slots = holding.slots(self._memory, counted, spec.slots, spec.max_rows)
         self.runtimes = {
-            loaded.card.name: CardRuntime.with_slots(loaded, slots) for loaded, slots in zip(cards, held, strict=True)
+            loaded.card.name: CardRuntime.with_slots(loaded, count) for loaded, count in zip(cards, slots, strict=True)
         }
         self._sessions: dict[str, EngineSession] = {}
         self._going: set[EngineSession] = set()
@@ -89,7 +89,7 @@ class Engine:
             self._encoders,
             CancelScope(),
             store,
-            kept,
+            checkpointed,
             prices,
         )
         self._maintenance = Maintenance(self.runtimes, self.services, self._device.model)

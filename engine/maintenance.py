@@ -10,7 +10,7 @@ from .services import Services
 INSPECT_EVERY = 0.23
 INSPECT_LATEST = 2.0
 INSPECT_BUDGET = 0.0005
-KEEP_EVERY = 30.0
+STORE_EVERY = 30.0
 
 
 class Maintenance:
@@ -18,8 +18,8 @@ class Maintenance:
 
     def __init__(self, served: dict[str, CardRuntime], services: Services, device: str) -> None:
         self._served, self._services = served, services
-        kept = {} if services.prices is None else served
-        self._subjects = {card: cost_store.subject(one, device) for card, one in kept.items()}
+        priced = {} if services.prices is None else served
+        self._subjects = {card: cost_store.subject(one, device) for card, one in priced.items()}
         self._written: dict[str, cost_store.PriceSheet] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._released = False
@@ -33,7 +33,7 @@ class Maintenance:
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(self._inspect()))
         if self._services.prices is not None:
-            self._tasks.append(loop.create_task(self._keep()))
+            self._tasks.append(loop.create_task(self._store_prices()))
 
     async def close(self) -> None:
         if self._tasks:
@@ -55,9 +55,9 @@ class Maintenance:
                     self._released = False
                     await asyncio.get_running_loop().run_in_executor(self._services.encoders, heap.give_back)
 
-    async def _keep(self) -> None:
+    async def _store_prices(self) -> None:
         while True:
-            await asyncio.sleep(KEEP_EVERY)
+            await asyncio.sleep(STORE_EVERY)
             await self._write()
 
     async def _write(self) -> None:

@@ -20,8 +20,9 @@ from .spec import EngineSpec
 class Services:
     """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree.
 
-    `store` keeps checkpoints, None = nobody wants any; `kept(session, chunk, epoch)` hears of every one. `prices` keeps
-    what steps cost, None = every start measures. `encoding`: prompts on their way to be features, by key.
+    `store` keeps checkpoints, None = nobody wants any; `checkpointed(session, chunk, epoch)` hears of every one.
+    `prices` stores what steps cost, None = every start measures. `encoding`: prompts on their way to be features, by
+    key.
     """
 
     clock: Clock
@@ -33,6 +34,6 @@ class Services:
     encoders: Executor
     scope: CancelScope
     store: SnapshotFolder | None
-    kept: Callable[[str, int, int], None]
+    checkpointed: Callable[[str, int, int], None]
     prices: CostStore | None
     encoding: dict[str, asyncio.Event] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Makes a card warm and prices it before the first session: real chunks, batches, the prompt step, the encoder.
 
 The first round touches everything once and is forgotten; what the second measures are the prices sessions are
-admitted at, so the first chunk of a session costs no more than the tenth. Where sound prices are kept on disk, the
+admitted at, so the first chunk of a session costs no more than the tenth. Where sound prices are stored on disk, the
 second round only touches what the first one did not.
 """
 
@@ -44,11 +44,11 @@ async def warm_up(served: CardRuntime, services: Services, device: Device) -> No
     served.chunks.clear()
     served.profiles.clear()
     await _rehearse(served, services, default, CHUNKS)
-    kept = await _take_over_kept(served, services, device)
+    stored = await _take_over_stored(served, services, device)
     for steps in card.recipe.steps_allowed():
         if steps != default:
-            await _rehearse(served, services, steps, CHUNKS_TOUCHED if kept else CHUNKS)
-    if not kept:
+            await _rehearse(served, services, steps, CHUNKS_TOUCHED if stored else CHUNKS)
+    if not stored:
         await _rehearse(served, services, default, CHUNKS_PRICED, SECONDS_PRICED)
     for key in dict.fromkeys(served.profiles[default]):
         await _price_batches(served, services, device, key, rows=2)
@@ -56,20 +56,22 @@ async def warm_up(served: CardRuntime, services: Services, device: Device) -> No
         await _price_batches(served, services, device, key, rows=1)
     if served.loaded.slab is not None:
         await _price_cache_io(served, services, device)
-    await _warm_encoder(served, services, first, FRAMES_TOUCHED if kept else FRAMES)
+    await _warm_encoder(served, services, first, FRAMES_TOUCHED if stored else FRAMES)
     seconds = services.clock.now() - started
-    log.info("card '%s' is warm after %.2f s, its prices were %s", card.name, seconds, "kept" if kept else "measured")
+    log.info(
+        "card '%s' is warm after %.2f s, its prices were %s", card.name, seconds, "stored" if stored else "measured"
+    )
     if (takes := served.load(services.costs, default)) > served.chunk_seconds:
         lasts = served.chunk_seconds
         log.warning(
             "card '%s' takes %.3f s for a chunk that lasts %.3f s: it is late even alone", card.name, takes, lasts
         )
-    if services.prices is not None and not kept:
+    if services.prices is not None and not stored:
         sheet = cost_store.sheet_of(served, services.costs, cost_store.subject(served, device.model))
         await asyncio.get_running_loop().run_in_executor(services.encoders, services.prices.write, card.name, sheet)
 
 
-async def _take_over_kept(served: CardRuntime, services: Services, device: Device) -> bool:
+async def _take_over_stored(served: CardRuntime, services: Services, device: Device) -> bool:
     """Whether there were prices on disk that agree with the few chunks made so far; then they are known now."""
     folder, card, steps = services.prices, served.loaded.card.name, served.default_steps
     if folder is None:
@@ -81,7 +83,7 @@ async def _take_over_kept(served: CardRuntime, services: Services, device: Devic
         return False
     then, now = min(chunk.took_us) / 1e6, min(served.chunks[steps].recent)
     if max(then, now) > CREDIBLE * min(then, now) + NOISE:
-        log.warning("kept prices of '%s' are ignored: a chunk took %.4f s, now it takes %.4f s", card, then, now)
+        log.warning("stored prices of '%s' are ignored: a chunk took %.4f s, now it takes %.4f s", card, then, now)
         return False
     cost_store.restore(sheet, served, services.costs)
     return True

@@ -138,7 +138,7 @@ class Admission:
             need = self._need(self._served[command.card], command.latency_class, self._choices(command)[-1])
             self._line.take(name, command.card, need, began)
             return no
-        self._line.hold(name)
+        self._line.attach(name)
         try:
             while (now := self._clock.now()) < began + HOLD and self._line.place(name, now) == place:
                 freed = self._freed
@@ -150,7 +150,7 @@ class Admission:
                     return looked
                 answer = looked
         finally:
-            self._line.rest(name, self._clock.now())
+            self._line.detach(name, self._clock.now())
         return answer
 
     def _look_again(self, command: api.Open) -> api.Open | Refusal:

@@ -1,6 +1,6 @@
 """The line in front of a full device: who waits, in which order, and what those in front will take. Pure, bounded.
 
-    asked by name -> [place at the end] -- held while its client waits, kept `KEEP` seconds between two attempts -->
+    asked by name -> [place at the end] -- as long as its client waits, for `GRACE` seconds between two attempts -->
     admitted | given up | forgotten
 
 A place belongs to a name, which a client keeps from one attempt to the next. Nobody is admitted on what somebody in
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from .rules import Demand
 
 PLACES_MAX = 64
-KEEP = 5.0
+GRACE = 5.0
 
 
 @dataclass(slots=True)
@@ -50,21 +50,21 @@ class WaitQueue:
             yield place.card, place.need
 
     def take(self, name: str, card: str, need: Demand, now: float) -> bool:
-        """A place at the end, kept for a first while; False when there is none."""
+        """A place at the end, for a first while; False when there is none."""
         self._forget(now)
         if len(self._places) >= self._places_max:
             return False
-        self._places[name] = _Place(card, need, now + KEEP)
+        self._places[name] = _Place(card, need, now + GRACE)
         return True
 
-    def hold(self, name: str) -> None:
+    def attach(self, name: str) -> None:
         """Its client waits from now on."""
         self._places[name].until = math.inf
 
-    def rest(self, name: str, now: float) -> None:
+    def detach(self, name: str, now: float) -> None:
         """Its client was answered and is expected to ask again."""
         if name in self._places:
-            self._places[name].until = now + KEEP
+            self._places[name].until = now + GRACE
 
     def leave(self, name: str) -> None:
         self._places.pop(name, None)

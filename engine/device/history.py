@@ -5,14 +5,14 @@ from collections.abc import Iterable
 
 from ..api import BatchRan
 
-KEPT = 4096
+LENGTH = 4096
 
 
 class StepHistory:
     """Each step has a number; `since` asks for those after one, so that a reader elsewhere can follow."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._ring: deque[BatchRan] = deque(maxlen=kept)
+    def __init__(self, length: int = LENGTH) -> None:
+        self._ring: deque[BatchRan] = deque(maxlen=length)
         self.count = 0
 
     def add(self, step: BatchRan) -> None:

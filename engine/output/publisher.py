@@ -127,10 +127,10 @@ class FramePublisher:
     def drop_before(self, epoch: int) -> bool:
         """Frames of older epochs are never shown again; True when some were waiting."""
         self._epoch = max(self._epoch, epoch)
-        kept = [shot for shot in self._raw if shot.epoch >= self._epoch]
-        dropped = len(self._raw) - len(kept)
+        current = [shot for shot in self._raw if shot.epoch >= self._epoch]
+        dropped = len(self._raw) - len(current)
         self._counters.superseded += dropped
-        self._raw = deque(kept)
+        self._raw = deque(current)
         return dropped > 0
 
     def go_on(

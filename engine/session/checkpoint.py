@@ -1,6 +1,6 @@
 """Checkpoints of one session: its world written down now and then, while it runs on. Off the hot path.
 
-    boundary --due?--> carry and places noted --cache_io step in the slack--> still whole? --thread--> folder --> kept
+    boundary --due?--> carry and places noted --cache_io step in the slack--> still whole? --thread--> folder --> told
 
 Only entries that are new since the last one are read and written. An entry that falls out of the window may be written
 at once: when the read comes too late, the next boundary tries again.
@@ -212,4 +212,4 @@ class Checkpoints:
             log.exception("a checkpoint of session %s failed; it goes on from the last one", self._world.session)
             self._last_at = services.clock.now()
         else:
-            services.kept(self._world.session, number, taken.head.epoch)
+            services.checkpointed(self._world.session, number, taken.head.epoch)

@@ -72,7 +72,7 @@ class Suspension:
             log.exception("session %s cannot be suspended", session)
             return False
         if store is not None:
-            services.kept(session, taken.head.number, taken.head.epoch)
+            services.checkpointed(session, taken.head.number, taken.head.epoch)
         self.keep(ResumeState(self._context.opening, progress=api.Progress(chunk=taken.head.number)), data)
         self._world.leave_slot()
         self._retiring = loop.call_later(RETIRE_AFTER, self._retire)

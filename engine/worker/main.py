@@ -110,7 +110,7 @@ class WorkerServer:
             parts.device,
             parts.encoder,
             store=self._folder,
-            kept=self._kept,
+            checkpointed=self._checkpointed,
             prices=prices,
         )
         try:
@@ -190,7 +190,7 @@ class WorkerServer:
         if refused is not None:
             self._say(ipc.ForkReply(asked.id, refused))
 
-    def _kept(self, session: str, chunk: int, epoch: int) -> None:
+    def _checkpointed(self, session: str, chunk: int, epoch: int) -> None:
         self._say(ipc.CheckpointKept(session, chunk, epoch))
 
     def lost(self) -> None:

@@ -173,7 +173,7 @@ def test_checkpoints_are_taken_though_the_world_is_always_ahead(gone: list[int],
             FakeDevice(lambda batch: SLOW.get(batch.kind, 0.0)),
             BlankEncoder,
             store=SnapshotFolder(tmp_path),
-            kept=lambda session, chunk, epoch: kept.append(chunk),
+            checkpointed=lambda session, chunk, epoch: kept.append(chunk),
         )
         await engine.start()
         await Person(engine, "a").open(steps=1)

@@ -41,7 +41,7 @@ def engine(loaded: LoadedCard, folder: Path, every: int) -> tuple[Engine, Snapsh
 
     spec = EngineSpec(slots=2, checkpoint_chunks=every, checkpoint_seconds=1e9, share_cap=1.0)
     device = FakeDevice(cost)
-    made = engine_on(device, (loaded,), spec, store=store, kept=lambda name, chunk, epoch: kept.append(chunk))
+    made = engine_on(device, (loaded,), spec, store=store, checkpointed=lambda name, chunk, epoch: kept.append(chunk))
     return made, store, kept
 
 
@@ -128,7 +128,7 @@ def test_a_world_beyond_the_budget_of_the_store_stays_where_it_is(tmp_path: Path
                 (toy(),),
                 EngineSpec(checkpoint_chunks=5, checkpoint_seconds=1e9),
                 store=SnapshotFolder(tmp_path / str(most), budget=StoreBudget(most)),
-                kept=lambda name, chunk, epoch, kept=kept: kept.append(chunk),
+                checkpointed=lambda name, chunk, epoch, kept=kept: kept.append(chunk),
             )
             person = Person(made, "a")
             await person.open()

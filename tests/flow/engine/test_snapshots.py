@@ -33,7 +33,7 @@ class Worker:
             (loaded,),
             EngineSpec(slots=slots, checkpoint_chunks=chunks, checkpoint_seconds=1e9, share_cap=1.0),
             store=self.store,
-            kept=lambda session, chunk, epoch: self.kept.append((session, chunk, epoch)),
+            checkpointed=lambda session, chunk, epoch: self.kept.append((session, chunk, epoch)),
         )
 
     async def revive(self, person: Person, kept: bytes | None, past: ResumeState) -> None:

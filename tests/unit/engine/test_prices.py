@@ -120,7 +120,7 @@ def test_a_folder_that_takes_no_file_stops_nothing(tmp_path: Path, caplog: pytes
         taken = tmp_path / "prices"
         taken.write_text("a file where the folder should be")
         engine, _ = await started(taken)
-        assert "cannot be kept" in caplog.text
+        assert "cannot be stored" in caplog.text
         await engine.close()
 
     run(scene())

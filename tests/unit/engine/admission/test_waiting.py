@@ -24,10 +24,10 @@ def test_a_name_keeps_its_place_and_sees_who_is_in_front() -> None:
 
 def test_who_does_not_ask_again_is_forgotten_and_the_others_move_up() -> None:
     line = line_of("a", "b")
-    line.hold("b")
+    line.attach("b")
     assert line.place("b", now=60.0) == 1
     assert line.place("a", now=60.0) == 0
-    line.rest("b", now=60.0)
+    line.detach("b", now=60.0)
     assert line.place("b", now=64.9) == 1
     assert line.place("b", now=65.1) == 0
 
