@@ -1,6 +1,6 @@
 """The vocabulary between a participant and a room: what clients say and what the server answers.
 
-Frozen tagged structs, unknown fields refused; `rtc/wire.py` turns them into bytes and back. All `*_ms` are on the clock
+Frozen tagged structs, unknown fields refused; `rtc/wire` turns them into bytes and back. All `*_ms` are on the clock
 of whoever sent them: client times come back untouched, so latency needs no synchronized clocks.
 """
 

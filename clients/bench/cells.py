@@ -238,7 +238,7 @@ async def _time_to_picture(url: str, role: Role | None) -> tuple[float, int]:
     began = time.monotonic()
     async with join(url, role=role, loopback=True) as room:
         async for frame in room.frames():
-            return (frame.decoded_at - began) * 1000, room.counts.refusals
+            return (frame.decoded_at - began) * 1000, room.retry.refusals
     raise ConnectionError("the room ended before its first picture")
 
 

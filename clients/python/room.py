@@ -4,7 +4,6 @@ Reconnects by itself with its token, honouring Retry-After with jitter. All time
 """
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,15 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...rtc import wire
-from ...rtc.wire import (
-    Channel,
-    Participants,
-    Receipts,
-    Role,
-    ServerMessage,
-    Transition,
-    Welcome,
-)
+from ...rtc.wire import Channel, Participants, Receipts, Role, ServerMessage, Transition, Welcome
 from .answers import Answers
 from .first_frame import upload
 from .latency import LatencyLog
@@ -28,15 +19,13 @@ from .link import EdgeLink
 from .pad import Pad, key_of
 from .pictures import Pictures, RoomFrame
 from .recording import record
+from .retry import Retry
 from .signalling import NoServer, RoomPlace, RoomRefused
 
 PING_INTERVAL = 1.0
 SILENCE_TIMEOUT = 4.0
 REPEAT_INTERVAL = 0.04
 REPEATS = 3
-RETRY_FIRST = 0.25
-RETRY_MAX = 8.0
-STEADY_S = 5.0
 GONE = 410
 ENDS = ("taken_over", "room_closed", "left")
 """Problems after which coming back would be wrong: somebody else sits there, or the world is over."""
@@ -48,7 +37,6 @@ class RoomCounts:
 
     problems: int = 0
     reconnects: int = 0
-    refusals: int = 0
     unknown: int = 0
     """Messages of a newer server, which were ignored."""
 
@@ -71,8 +59,7 @@ class RoomClient:
         self._name, self._consent = name, consent
         self._role = role
         self._loopback = loopback
-        self._patience = patience
-        self._dice = random.Random(seed)
+        self.retry = Retry(patience, seed)
         self.link: EdgeLink | None = None
         self.token: str | None = None
         self._pad = Pad()
@@ -176,7 +163,7 @@ class RoomClient:
     # ---- connection -------------------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        self.link = await self._connect(time.monotonic() + self._patience)
+        self.link = await self.retry.until_made(self._attempt)
         self._tasks = [asyncio.create_task(self._stay()), asyncio.create_task(self._beat())]
 
     async def _close(self) -> None:
@@ -187,24 +174,6 @@ class RoomClient:
             await self.link.close()
         self._answers.cancel()
         self.pictures.end()
-
-    async def _connect(self, until: float) -> EdgeLink:
-        """Try until `until`; a refusal says when to come back, anything else backs off."""
-        wait = RETRY_FIRST
-        while True:
-            try:
-                return await self._attempt()
-            except RoomRefused as refused:
-                self.counts.refusals += 1
-                pause = max(wait, refused.retry_after_s or 0.0)
-                if refused.retry_after_s is None or time.monotonic() + pause > until:
-                    raise
-            except NoServer:
-                pause = wait
-                if time.monotonic() + pause > until:
-                    raise
-            wait = min(wait * 2, RETRY_MAX)
-            await asyncio.sleep(pause * self._dice.uniform(1.0, 1.5))
 
     async def _attempt(self) -> EdgeLink:
         self._place = await self._place.named()
@@ -225,7 +194,6 @@ class RoomClient:
     async def _stay(self) -> None:
         """Whenever the link is lost, make another one with the same token."""
         try:
-            brief = 0
             while self.link is not None:
                 came = time.monotonic()
                 await self.link.lost.wait()
@@ -234,12 +202,8 @@ class RoomClient:
                 self._answers.lost(NoServer("the connection was lost before there was an answer"))
                 await self.link.close()
                 self.latency.reconnected()
-                # A room that lets somebody in and loses them again and again is not asked faster and faster.
-                brief = brief + 1 if time.monotonic() - came < STEADY_S else 0
-                if brief > 1:
-                    pause = min(RETRY_FIRST * 2**brief, RETRY_MAX)
-                    await asyncio.sleep(pause * self._dice.uniform(1.0, 1.5))
-                self.link = await self._connect(time.monotonic() + self._patience)
+                await self.retry.after(time.monotonic() - came)
+                self.link = await self.retry.until_made(self._attempt)
                 self.counts.reconnects += 1
                 self._send_input()
         except (RoomRefused, NoServer) as failed:
