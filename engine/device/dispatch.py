@@ -22,7 +22,7 @@ from ..scheduling.scheduler import Rules, Ticket
 from .device import Device
 from .history import StepHistory
 from .observers import Observer, Profiler
-from .queue import DeviceQueue, QueuedStep, StepRun
+from .queue import DeviceQueue, StepRun
 
 __all__ = ["Dispatcher", "StepRun"]
 
@@ -87,7 +87,7 @@ class Dispatcher:
         ticket = Ticket(next(self._numbers), session, key, latency_class, now, latest_start, deadline, remaining, then)
         aux = loaded.card.program.where(key.loop, key.kind) is Placement.AUX
         queue = self._aux if aux else self._device
-        return await queue.submit(ticket, QueuedStep(loaded, row, view, scope))
+        return await queue.submit(ticket, loaded, row, view, scope)
 
     @property
     def waiting(self) -> tuple[str, ...]:

@@ -30,16 +30,6 @@ PATIENCE_PRICES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class QueuedStep:
-    """What a ticket stands for."""
-
-    loaded: LoadedCard
-    row: Any
-    view: CacheView | None
-    scope: CancelScope
-
-
-@dataclass(frozen=True, slots=True)
 class StepRun:
     """One row's result, when its batch started and what the whole batch took; `behind`: seconds for which batches of
     others stood before it.
@@ -52,11 +42,15 @@ class StepRun:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _QueuedStep:
+    """A ticket and what it stands for. `worked`: what the queue had worked when this came, in seconds."""
+
     ticket: Ticket
-    job: QueuedStep
+    loaded: LoadedCard
+    row: Any
+    view: CacheView | None
+    scope: CancelScope
     worked: float
-    """What the queue had worked when this came, in seconds."""
     answer: "asyncio.Future[StepRun]"
 
 
@@ -64,7 +58,7 @@ class _Waiting:
 class _InFlight:
     """A batch that was handed to the device; `since`: when it was, or when the one before it ended."""
 
-    batch: tuple[_Waiting, ...]
+    batch: tuple[_QueuedStep, ...]
     tickets: tuple[Ticket, ...]
     price: float
     since: float
@@ -88,7 +82,7 @@ class DeviceQueue:
     ) -> None:
         self._device, self._name, self._costs, self._clock, self._rules = device, name, costs, clock, rules
         self._reserved, self._observers = reserved, observers
-        self._queue: dict[int, _Waiting] = {}
+        self._queue: dict[int, _QueuedStep] = {}
         self._running: _InFlight | None = None
         self._staged: _InFlight | None = None
         """What stands ready behind the batch that runs."""
@@ -118,18 +112,21 @@ class DeviceQueue:
         """Sessions whose steps have not been handed to the device."""
         return tuple(waiting.ticket.session for waiting in self._queue.values())
 
-    async def submit(self, ticket: Ticket, job: QueuedStep) -> StepRun:
+    async def submit(
+        self, ticket: Ticket, loaded: LoadedCard, row: Any, view: CacheView | None, scope: CancelScope
+    ) -> StepRun:
         """Wait for the step to run. Raises what the step raised, or `Superseded` when it was withdrawn in time."""
-        waiting = _Waiting(ticket, job, self._worked + self.busy[0], asyncio.get_running_loop().create_future())
-        self._queue[ticket.number] = waiting
+        answer: asyncio.Future[StepRun] = asyncio.get_running_loop().create_future()
+        worked = self._worked + self.busy[0]
+        self._queue[ticket.number] = _QueuedStep(ticket, loaded, row, view, scope, worked, answer)
         self._changed.set()
-        return await waiting.answer
+        return await answer
 
     def withdraw(self) -> None:
         """Take back the steps of cancelled scopes that have not started: they are at a boundary."""
-        if self._staged is not None and any(waiting.job.scope.cancelled for waiting in self._staged.batch):
+        if self._staged is not None and any(waiting.scope.cancelled for waiting in self._staged.batch):
             self._unstage()
-        for number in [n for n, waiting in self._queue.items() if waiting.job.scope.cancelled]:
+        for number in [n for n, waiting in self._queue.items() if waiting.scope.cancelled]:
             answer = self._queue.pop(number).answer
             if not answer.done():
                 answer.set_exception(Superseded())
@@ -154,7 +151,7 @@ class DeviceQueue:
         """Hand over what should run next, if it may be; seconds after which to look again though nothing changes."""
         now, running = self._clock.now(), self._running
         free = now if running is None else max(now, running.since + running.price)
-        tickets = [waiting.ticket for waiting in self._queue.values() if self._held_by in (None, waiting.job.scope)]
+        tickets = [waiting.ticket for waiting in self._queue.values() if self._held_by in (None, waiting.scope)]
         if self._staged is not None:
             tickets += self._staged.tickets
         match choose(tickets, free, self._costs, self._reserved(), self._rules):
@@ -176,10 +173,10 @@ class DeviceQueue:
         batch = tuple(self._queue.pop(ticket.number) for ticket in chosen)
         first = batch[0]
         if self._rules.policy is Policy.REQUEST:
-            more = first.job.scope.whole = first.ticket.then is not None
-            self._held_by = first.job.scope if more else None
-        rows, views = tuple(waiting.job.row for waiting in batch), tuple(waiting.job.view for waiting in batch)
-        work = Batch(first.job.loaded, first.ticket.key.loop, first.ticket.key.kind, rows, views)
+            more = first.scope.whole = first.ticket.then is not None
+            self._held_by = first.scope if more else None
+        rows, views = tuple(waiting.row for waiting in batch), tuple(waiting.view for waiting in batch)
+        work = Batch(first.loaded, first.ticket.key.loop, first.ticket.key.kind, rows, views)
         price = self._costs.price_or(first.ticket.key, len(batch), math.inf)
         flight = _InFlight(batch, chosen, price, self._clock.now())
         if running is None:

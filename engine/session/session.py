@@ -27,7 +27,7 @@ from .maker import ChunkMaker
 from .pacing import Pacer
 from .prompts import Prompts
 from .resume_state import ResumeState
-from .state import MOVES, SessionState, WrongState
+from .state import MOVES, SessionState
 from .suspend import Suspension
 from .world import SessionWorld
 
@@ -310,8 +310,7 @@ class EngineSession:
         self._faults.tell("encode_failed", repr(problem), halt=True)
 
     def _move(self, state: SessionState) -> None:
-        if state not in MOVES[self.state]:
-            raise WrongState(f"a session that is {self.state} does not become {state}")
+        assert state in MOVES[self.state], f"a session that is {self.state} does not become {state}"
         self.state = state
 
     def _emit(self, event: api.Event) -> None:

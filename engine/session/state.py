@@ -27,7 +27,3 @@ MOVES: Mapping[SessionState, frozenset[SessionState]] = {
     SUSPENDED: frozenset({WAITING, PAUSED, SUSPENDED, CLOSED}),
     CLOSED: frozenset(),
 }
-
-
-class WrongState(AssertionError):
-    """A move that the table does not have."""

@@ -240,6 +240,7 @@ def test_a_journal_of_a_world_that_was_ahead_is_played_again_by_one_that_is(gone
                 epoch,
                 seed,
                 tuple(CommittedChunk(e.chunk, begun[epoch, e.chunk], e.digest) for e in done if e.epoch == epoch),
+                after=max(0, epoch - 1),
             )
             for epoch, seed in ((0, 1), (1, 11), (2, 12))
         )

@@ -8,7 +8,7 @@ import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine.api import LatencyClass
 from worldroom.engine.cancel import CancelScope, Superseded
-from worldroom.engine.device.queue import DeviceQueue, QueuedStep, StepRun
+from worldroom.engine.device.queue import DeviceQueue, StepRun
 from worldroom.engine.scheduling.costs import Costs, StepKey
 from worldroom.engine.scheduling.ticket import Rules, Ticket
 from worldroom.models.contract.loop import StepKind
@@ -43,7 +43,7 @@ class Bench:
         return asyncio.get_running_loop().create_task(self._wait(name, ticket, scope))
 
     async def _wait(self, name: str, ticket: Ticket, scope: CancelScope) -> StepRun:
-        ran = await self.lane.submit(ticket, QueuedStep(self.card, name, None, scope))
+        ran = await self.lane.submit(ticket, self.card, name, None, scope)
         self.order.append(name)
         return ran
 

@@ -64,7 +64,7 @@ def test_what_sessions_teach_is_kept_too(tmp_path: Path) -> None:
         (lambda data: data[: len(data) // 2], "truncated"),
         (lambda data: b"\0" * len(data), "malformed"),
         (lambda data: data.replace(b'"format":2', b'"format":7'), "it has format 7, this version reads 2"),
-        (lambda data: data.replace(b'"of":"toy@1', b'"of":"toy@9'), "it holds prices of 'toy@9"),
+        (lambda data: data.replace(b'"of":"card=toy@1', b'"of":"card=toy@9'), "it holds prices of 'card=toy@9"),
         (lambda data: data.replace(b'"rows":1', b'"rows":0'), "Expected `int` >= 1"),
         (lambda data: data.replace(b'"took_us":[', b'"took_us":[-5,'), "Expected"),
         (lambda data: data + b" " * (1 << 20), "more than 1048576 bytes"),
@@ -138,7 +138,7 @@ def test_the_subject_names_card_precision_and_machine() -> None:
     async def scene() -> None:
         engine, _ = await started(Path("/nonexistent"))
         of = subject(engine.runtimes["toy"], "cpu")
-        assert of.startswith("toy@1 none toy-1/integer int exact 1x96x160 rgb on cpu, ")
+        assert of.startswith("card=toy@1 weights=none precision=int plan=toy-1 exact shape=((1, 96, 160),) layout=rgb ")
         await engine.close()
 
     run(scene())
