@@ -149,10 +149,11 @@ class Engine:
             opening = msgspec.structs.replace(source.opening, session=branch.session, line="")
             state = ResumeState(opening, progress=api.Progress(epoch=branch.epoch, paused=True))
             made = self._session(opening, events, state)
-            made.unborn, into[made] = True, branch.noise
+            made.forks.unborn, into[made] = True, branch.noise
         try:
             await asyncio.gather(*(session.start() for session in into))
-            there = await source.fork(into, lambda at, mark: parted(api.Forked(source.session, at, mark)))
+            forks = {session.forks: noise for session, noise in into.items()}
+            there = await source.forks.into(forks, lambda at, mark: parted(api.Forked(source.session, at, mark)))
         except Exception as problem:
             detail = f"{type(problem).__name__}: {problem}"
         if there:

@@ -21,7 +21,7 @@ from .chunk_progress import ChunkProgressLog
 from .context import SessionContext
 from .driver import ChunkDriver
 from .faults import Faults
-from .fork import Partings, lend, part
+from .fork import SessionForks
 from .mailbox import Mailbox
 from .maker import ChunkMaker
 from .pacing import Pacer
@@ -56,7 +56,7 @@ class EngineSession:
         self.world, self.gone, self.counters = SessionWorld(served, opening), asyncio.Event(), Counters()
         self._services, self._events, self._released = services, emit, released
         self._scope = CancelScope(services.scope)
-        self._context = context = SessionContext(opening, self.world, services, self._scope, self.counters, self._emit)
+        context = SessionContext(opening, self.world, services, self._scope, self.counters, self._emit)
         self._mailbox = Mailbox(context, (resume_state or ResumeState(opening)).progress)
         self._faults = Faults(context, self._mailbox)
         self.pacer = Pacer(context, self._encoder_failed)
@@ -79,8 +79,7 @@ class EngineSession:
         if resume_state is not None:
             self.state = SessionState.SUSPENDED
             self._suspension.keep(resume_state, snapshot)
-        self._partings, self.unborn = Partings(), False
-        """`unborn`: it will be a future of another session, as soon as that one is at a boundary."""
+        self.forks = SessionForks(context, self._mailbox, self._prompts, self._suspension, self.pacer)
         self._due, self._asked, self._retry_at = math.inf, math.inf, 0.0
         self._task: asyncio.Task[None] | None = None
         """The session itself. `close` waits for nothing: this task gives everything back at the next boundary."""
@@ -175,40 +174,6 @@ class EngineSession:
         if self.state is SessionState.WAITING:
             self._mailbox.interrupt()  # the playout clock may have been laid anew
 
-    # ---- forks -----------------------------------------------------------------------------------------------------
-
-    async def fork(self, into: "dict[EngineSession, int]", parted: Callable[[int, int], None]) -> bool:
-        """Make those sessions, which are fresh, other futures of this one at its next boundary; each has the noise of
-        the branch that is given. `parted` hears the chunk before which they part, and before which the checkpoint is
-        that they share (0: there is none); then they go on.
-
-        False when this session was closed before. Raises what making one raises.
-        """
-
-        async def all_of_them() -> None:
-            for other, noise in into.items():
-                await part(self._context, other._context, noise)
-            mark = await lend(self._context, [other.session for other in into])
-            parted(self.world.number, mark)
-            for other in into:
-                other._go_on_as(self)
-
-        answer = self._partings.ask(all_of_them)
-        self._mailbox.interrupt()
-        return await answer
-
-    def _go_on_as(self, source: "EngineSession") -> None:
-        self._prompts.hold_those_of(source._prompts)
-        self._suspension.over()
-        self.unborn = False
-        self.pacer.part_from(source.pacer, self.world.picture, self.world.number - 1, self._mailbox.epoch)
-        self._mailbox.resume()
-
-    async def _part(self) -> None:
-        await self._maker.settled()
-        self._scope.check()
-        await self._partings.carry_out()
-
     # ---- the session, as it happens --------------------------------------------------------------------------------
 
     async def _live(self) -> None:
@@ -216,7 +181,7 @@ class EngineSession:
         try:
             while True:
                 await self._awake()
-                if self._partings.waiting:
+                if self.forks.waiting:
                     await self._part()
                 chunk = await self._ask()
                 if chunk is not None:
@@ -226,6 +191,11 @@ class EngineSession:
         except Exception as problem:
             log.exception("session %s cannot go on", self.session)
             self._faults.tell("broken", type(problem).__name__, halt=True)
+
+    async def _part(self) -> None:
+        await self._maker.settled()
+        self._scope.check()
+        await self.forks.carry_out()
 
     async def _awake(self) -> None:
         """Return when the session may ask for a chunk: its world is in a slot, and it is not paused."""
@@ -276,7 +246,7 @@ class EngineSession:
     async def _restore(self) -> None:
         """Take a slot again and be what was suspended, here or by a worker that ended."""
         self._move(SessionState.SUSPENDED)
-        while self._mailbox.paused and (self.suspended or self.unborn):
+        while self._mailbox.paused and (self.suspended or self.forks.unborn):
             await self._mailbox.wait()
         if self._suspension.resume_state is None:
             return  # it was made of another one here
@@ -293,7 +263,7 @@ class EngineSession:
 
     async def _release(self) -> None:
         """Give everything back, once nothing of it is on the device."""
-        self._partings.give_up()
+        self.forks.give_up()
         await self._maker.settled()
         await self._driver.close()
         await self.pacer.close()
