@@ -37,8 +37,8 @@ from .services import Services
 from .session.resume_state import ResumeState
 from .session.session import EngineSession
 from .session.state import SessionState
-from .session.stats import info
 from .spec import EngineSpec
+from .stats import capacity, session_info
 from .warmup import warm_up
 
 FEATURES_MAX = 256
@@ -210,10 +210,12 @@ class Engine:
         return tuple(served.info() for served in self.runtimes.values())
 
     def capacity(self) -> tuple[api.Capacity, ...]:
-        return tuple(self._capacity(served) for served in self.runtimes.values())
+        sessions, rounds = tuple(self._sessions.values()), self._maintenance.inspection.rounds
+        at = self.services, self._admission, self._device, self._memory.total, rounds
+        return tuple(capacity(served, sessions, *at) for served in self.runtimes.values())
 
     def sessions(self) -> tuple[api.SessionInfo, ...]:
-        return tuple(info(session) for session in self._sessions.values())
+        return tuple(session_info(session) for session in self._sessions.values())
 
     def steps(self) -> tuple[api.BatchRan, ...]:
         return self._dispatcher.history.all()
@@ -297,35 +299,3 @@ class Engine:
 
     def _expected(self) -> float:
         return min((session.expected for session in self._sessions.values()), default=math.inf)
-
-    def _capacity(self, served: CardRuntime) -> api.Capacity:
-        mine = [session for session in self._sessions.values() if session.served is served]
-        counters = sum((session.counters for session in mine), served.counters)
-        return api.Capacity(
-            card=served.loaded.card.name,
-            device=self._device.name,
-            device_model=self._device.model,
-            device_bytes=self._memory.total,
-            sessions=len(mine),
-            sessions_max=self._admission.sessions_max(served),
-            share_used=sum((self._admission.share(session) for session in mine if not session.suspended), 0.0),
-            share_max=self._spec.share_cap,
-            price_us=round(served.chunk_price(served.default_steps) * 1e6),
-            chunk_us=round(served.chunk_seconds * 1e6),
-            bytes_per_session=served.pool.spec.bytes_per_session,
-            pool_bytes=served.pool.bytes_budget,
-            pool_bytes_used=served.pool.bytes_used,
-            queue_depth=self._dispatcher.depth,
-            chunks_done=counters.chunks,
-            chunks_late=counters.late,
-            chunks_cancelled=counters.cancelled,
-            frames_dropped=counters.dropped,
-            frames_superseded=counters.superseded,
-            faults=counters.faults,
-            waiting=self._admission.waiting,
-            degraded=counters.degraded,
-            inspections=self._maintenance.inspection.rounds,
-            feature_bytes_used=self.services.features.bytes_used,
-            features_evicted=self.services.features.evicted,
-            asleep=sum(session.suspended for session in mine),
-        )
