@@ -21,6 +21,13 @@ def replay(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Also write what is shown as MP4.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Folder of the card's published weights.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Folder of other weights than it was recorded with: a counterfactual.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Fail too when a chunk could not be compared.")] = False,
+    first: Annotated[int, typer.Option("--from", min=0, help="Chunk from which on it is shown and compared.")] = 0,
+    steps: Annotated[int | None, typer.Option(min=1, help="Denoise steps: a counterfactual.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Words in place of all it had: a counterfactual.")] = None,
     option: OptionFlag = None,
     as_json: JsonFlag = False,
     *,
@@ -28,21 +35,24 @@ def replay(
 ) -> None:
     """Make a session's world again from its journal, at its own pace, and compare every chunk's digest.
 
-    Exit status 1 when a chunk differs; the first one is named.
+    Exit status 1 when a chunk differs; the first one is named. A counterfactual is compared with nothing, and says so.
     """
+    from ..sessions.journal.replay import ReplayAsk
     from .replaying import FAULTS, play
 
     if session is None:
         show_sessions(journal.place(), 20, as_json)
         return
-    place = journal.place()
+    place, ask = journal.place(), ReplayAsk(first, prompt, steps, weights is not None)
+    if verify and ask != ReplayAsk():
+        raise fail("--verify compares all that was recorded: without --from, --weights, --steps and --prompt")
     try:
-        report = asyncio.run(play(session, place, out, checkpoint, options_of(option)))
+        report = asyncio.run(play(session, place, out, weights or checkpoint, options_of(option), ask))
     except FAULTS as error:
         raise fail(str(error)) from None
     if as_json:
         print_object(report)
     else:
         report_table(f"replay of {session}", report)
-    if not report.same:
+    if report.same is False or (verify and report.unseen):
         raise typer.Exit(1)

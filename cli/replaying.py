@@ -36,17 +36,22 @@ class DivergedChunk(msgspec.Struct, frozen=True):
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
-    """`same`: every chunk had the recorded digest. `movie`: the MP4 that was written."""
+    """`same`: every chunk had the recorded digest, None where that is no question. `counterfactual`: how it differs
+    from what was recorded, '' = not meant to. `unseen`: chunks that were not compared, before the first one that was
+    asked for or made by other weights. `movie`: the MP4 that was written.
+    """
 
     session: str
     card: str
     epochs: int
     chunks: int
-    same: bool
+    same: bool | None
     different: int
     first_divergence: DivergedChunk | None
     frames: int
     movie: str | None
+    counterfactual: str = ""
+    unseen: int = 0
 
 
 FAULTS = (
@@ -64,7 +69,12 @@ FAULTS = (
 
 
 async def play(
-    session: str, place: JournalPlace, out: Path | None, checkpoint: Path | None, given: Mapping[str, str]
+    session: str,
+    place: JournalPlace,
+    out: Path | None,
+    checkpoint: Path | None,
+    given: Mapping[str, str],
+    ask: again.ReplayAsk,
 ) -> ReplayReport:
     """Play it with a worker of its own. Raises `FAULTS`."""
     async with reading(place) as history:
@@ -72,7 +82,7 @@ async def play(
         if session not in names:
             raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
         script = await again.read(history.events(session))
-    engine = WorkerClient(serving_spec(script, checkpoint, given), SystemClock())
+    engine = WorkerClient(serving_spec(script, checkpoint, given, ask.steps), SystemClock())
     movie = None if out is None else _film(out, catalog.card(script.opened.card).frame.fps)
 
     with progress("chunks") as bar:
@@ -86,8 +96,10 @@ async def play(
         try:
             await engine.start()
             result = await again.replay(
-                engine, script, f"replay-{secrets.token_hex(4)}", keep, bar.console.print, engine
+                engine, script, f"replay-{secrets.token_hex(4)}", keep, bar.console.print, engine, ask
             )
+            if movie is not None and result.counterfactual:
+                movie.chapter(f"counterfactual: {result.counterfactual}")
         finally:
             await engine.close()
             if movie is not None:
@@ -98,13 +110,15 @@ async def play(
         card=script.opened.card,
         epochs=len(script.epochs),
         chunks=result.chunks,
-        same=first is None,
+        same=None if result.counterfactual else first is None,
         different=len(result.mismatches),
         first_divergence=None
         if first is None
         else DivergedChunk(first.epoch, first.chunk, first.recorded, first.replayed),
         frames=movie.frames if movie is not None else 0,
         movie=str(out) if out is not None else None,
+        counterfactual=result.counterfactual,
+        unseen=result.unseen,
     )
 
 
@@ -120,10 +134,13 @@ def chunks_until(script: again.Script, frame: api.Frame) -> int:
     return sum(len(epoch.chunks) for epoch in script.epochs if epoch.epoch < frame.epoch) + frame.chunk + 1
 
 
-def serving_spec(script: again.Script, checkpoint: Path | None, given: Mapping[str, str]) -> WorkerSpec:
+def serving_spec(
+    script: again.Script, checkpoint: Path | None, given: Mapping[str, str], steps: int | None = None
+) -> WorkerSpec:
+    """`steps`: others than were recorded."""
     opened = script.opened
     options = catalog.options(opened.card, given)
     sampler = catalog.card(opened.card, options).recipe.default.sampler
-    choice = RuntimeChoice(sampler, opened.steps, Precision(opened.precision)).in_mode(opened.mode)
+    choice = RuntimeChoice(sampler, steps or opened.steps, Precision(opened.precision)).in_mode(opened.mode)
     checkpoint = checkpoint_of(opened.card, checkpoint)
     return WorkerSpec((opened.card,), choice, EngineSpec(slots=1), None, checkpoint, options={opened.card: options})

@@ -62,6 +62,10 @@ class SuspendableEngine(EngineClient, Protocol):
         """ForkSession a session that runs. Its futures are open when this returns, and share what was made before."""
         ...
 
+    def on_disk(self, session: str) -> int:
+        """Before which chunk the checkpoint of that name is that an earlier server left on the disk; 0 = none."""
+        ...
+
     def written_down(
         self,
         opening: Open,
@@ -69,6 +73,10 @@ class SuspendableEngine(EngineClient, Protocol):
         texts: tuple[str, ...],
         progress: Progress,
         embeddings: tuple[tuple[str, bytes], ...] = (),
+        since: str = "",
     ) -> bytes:
-        """A world by all that happened to it since its opening, for `restore`. `embeddings`: prompts without text."""
+        """A world by all that happened to it since its opening, for `restore`. `embeddings`: prompts without text.
+
+        `since`: the name under which an earlier server wrote it on the disk; then history may begin at that checkpoint.
+        """
         ...

@@ -24,11 +24,14 @@ class PartLost(ValueError):
 
 
 class WorldManifest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """`inline`: the parts in their order, or nothing: then they lie in a store."""
+    """`inline`: the parts in their order, or nothing: then they lie in a store. `number`: of the chunk before which the
+    world is that; 0 = not told.
+    """
 
     parts: tuple[WorldPart, ...]
     body: bytes
     inline: tuple[bytes, ...] = ()
+    number: int = 0
 
     def dumps(self) -> bytes:
         return _encoder.encode(self)

@@ -51,17 +51,19 @@ class SnapshotFolder:
         body: bytes,
         number: int | None = None,
         parts: Mapping[WorldPart, bytes | None] | None = None,
+        at: int = 0,
     ) -> int:
         """Replace the session's newest checkpoint. Returns the bytes that were written.
 
-        `number`: of the chunk before which the world is that; None = it is no moment to go back to. `parts`: all that
-        `body` names; None = its content lies here already. Raises `StoreFull` or `PartLost`, and changes nothing then.
+        `number`: of the chunk before which the world is that; None = it is no moment to go back to, and may be told as
+        `at`. `parts`: all that `body` names; None = its content lies here already. Raises `StoreFull` or `PartLost`,
+        and changes nothing then.
         """
         named = {} if parts is None else parts
         fresh = {part: data for part, data in named.items() if not self._holds(session, part)}
         if missing := next((part for part, data in fresh.items() if data is None), None):
             raise PartLost(f"part {missing.digest[:12]} of {missing.size} bytes was to be here and is not")
-        manifest = WorldManifest(tuple(named), body).dumps()
+        manifest = WorldManifest(tuple(named), body, number=number or at).dumps()
         written = len(manifest) + sum(part.size for part in fresh)
         tier = self._with_room(session, written)
         for part, data in fresh.items():
@@ -114,6 +116,13 @@ class SnapshotFolder:
                 return self._whole(session, data) if whole else data
         return None
 
+    def chunk(self, session: str) -> int:
+        """Before which the newest checkpoint is; 0 = there is none, or none that tells."""
+        try:
+            return 0 if (data := self.get(session)) is None else manifest_of(data).number
+        except PartLost:
+            return 0
+
     def marks(self, session: str) -> list[int]:
         """Chunks before which the world is kept, the earliest first."""
         return self._memory.marks(session)
@@ -152,6 +161,7 @@ class SnapshotFolder:
         for tier in self._tiers:
             tier.recount()
         read = manifest_of(manifest)
+        number = number if number is None else read.number or number
         inline: Mapping[WorldPart, bytes | None] = (
             dict(zip(read.parts, read.inline, strict=True)) if read.inline else {}
         )
@@ -160,7 +170,7 @@ class SnapshotFolder:
             for part in read.parts:
                 if not self._holds(session, part) and not any(tier.link(source, session, part) for tier in self._tiers):
                     raise PartLost(f"part {part.digest[:12]} of {part.size} bytes of a world is gone")
-        self.put(session, read.body, number, inline)
+        self.put(session, read.body, number, inline, read.number)
 
     def hand_over(self, session: str, to: "SnapshotFolder") -> None:
         """What memory holds of the session lies in that folder from now on; on one file system that costs no copy."""
@@ -194,7 +204,8 @@ class SnapshotFolder:
 
     def _whole(self, session: str, manifest: bytes) -> bytes:
         read = manifest_of(manifest)
-        return WorldManifest(read.parts, read.body, tuple(self.read(session, part) for part in read.parts)).dumps()
+        inline = tuple(self.read(session, part) for part in read.parts)
+        return WorldManifest(read.parts, read.body, inline, read.number).dumps()
 
     def _with_room(self, session: str, size: int) -> "Tier":
         """Where so many bytes fit; a session's way back is given up before its present is."""

@@ -146,7 +146,7 @@ def put(world: SessionWorld, taken: Captured, store: SnapshotFolder, number: int
     """Write down what was captured: new parts, then the manifest. Blocking; returns the bytes that were written."""
     try:
         sealed, parts = taken.seal(world.served.loaded, world.parts)
-        written = store.put(world.session, sealed.dumps(), number, parts)
+        written = store.put(world.session, sealed.dumps(), number, parts, taken.head.number)
     except PartLost:
         world.parts = {}  # the next one writes everything
         raise

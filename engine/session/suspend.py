@@ -9,15 +9,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from ...models.shared import serial
 from .. import api
 from ..caches.parts import PartLost
+from ..caches.snapshot import SnapshotMismatch
 from ..caches.store import SnapshotFolder
 from ..cancel import Superseded
 from .checkpoint import capture, put
 from .context import SessionContext
 from .driver import ChunkDriver
 from .prompts import Prompts
-from .restore import restore
+from .restore import ResumeLost, restore
 from .resume_state import ResumeState
 
 log = logging.getLogger(__name__)
@@ -100,12 +102,24 @@ class Suspension:
             loop = asyncio.get_running_loop()
             data = await loop.run_in_executor(self._services.encoders, store.get, self._context.session)
         try:
-            await restore(self._context, self._prompts, self._driver, resume_state, data)
+            await self._made_again(resume_state, data)
         except Exception:
             self._world.unmake()
             raise
         self.over()
         return resume_state
+
+    async def _made_again(self, resume_state: ResumeState, data: bytes | None) -> None:
+        """From its checkpoint on; from its opening, where that is possible and the checkpoint is none any more."""
+        try:
+            await restore(self._context, self._prompts, self._driver, resume_state, data)
+        except (ResumeLost, SnapshotMismatch, PartLost, serial.SerialError) as problem:
+            if data is None or not resume_state.complete:
+                raise
+            log.warning("session %s is made again from its opening: %s", self._context.session, problem)
+            self._world.unmake()
+            self._world.take_slot()
+            await restore(self._context, self._prompts, self._driver, resume_state, None)
 
     def _retire(self) -> None:
         store = self._services.store

@@ -16,7 +16,6 @@ import msgspec
 
 from ...clock import Clock
 from .. import api
-from ..caches.parts import PartLost
 from ..caches.store import ASIDE
 from ..device.history import StepHistory
 from ..session.resume_state import ResumeState
@@ -104,16 +103,7 @@ class WorkerClient:
 
     def suspend(self, session: str) -> bytes | None:
         """See `api.SuspendableEngine`."""
-        session_log = self._logs.get(session)
-        if session_log is None or not session_log.opened or session_log.lost:
-            return None
-        try:
-            aside = self._snapshots.set_aside(session)
-        except (OSError, PartLost) as problem:
-            log.warning("session %s is made again from its history: %s", session, problem)
-            aside = None
-        name, snapshot = (session, b"") if aside is None else aside
-        return suspended.dumps(suspended.SuspendedSession(session_log.resume_state(), snapshot, name))
+        return self._forks.aside(session)
 
     async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         """See `api.SuspendableEngine`."""
@@ -135,6 +125,10 @@ class WorkerClient:
         process.send(request := self._forks.request(fork))
         return await self._forks.ask(request, events)
 
+    def on_disk(self, session: str) -> int:
+        """See `api.SuspendableEngine`."""
+        return self._snapshots.chunk(session)
+
     def written_down(
         self,
         opening: api.Open,
@@ -142,10 +136,14 @@ class WorkerClient:
         texts: tuple[str, ...],
         progress: api.Progress,
         embeddings: tuple[tuple[str, bytes], ...] = (),
+        since: str = "",
     ) -> bytes:
         """See `api.SuspendableEngine`."""
-        state = ResumeState(opening, history, texts, embeddings, progress)
-        return suspended.dumps(suspended.SuspendedSession(state, b"", opening.session))
+        return suspended.written_down(
+            ResumeState(opening, history, texts, embeddings, progress),
+            since,
+            self._snapshots.get(since) if since else None,
+        )
 
     async def resume(self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]) -> Reply:
         process, now = self._process, self._clock.now()
@@ -157,7 +155,7 @@ class WorkerClient:
             return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
         session_log = self._logs[session] = SessionLog.resumed(resume_state, events, now)
         if world.snapshot:
-            self._snapshots.adopt(session, world.snapshot, world.parts_of, session_log.known_from)
+            self._forks.adopt(session_log, world)
         answer = await self._replies.ask(lambda id: process.send(ipc.Restore(id, resume_state)))
         if isinstance(answer, api.Refused):
             self._logs.pop(session, None)

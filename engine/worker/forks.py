@@ -1,4 +1,4 @@
-"""Forks on their way through the worker, and worlds that stand side by side in it: the edge's part.
+"""Worlds as bytes, forks on their way through the worker, and worlds that stand side by side in it: the edge's part.
 
 Each future gets a `SessionLog` of its own as soon as the worker says where it parts: from then on a death takes it no
 further back than any other session. Knows no process.
@@ -6,12 +6,16 @@ further back than any other session. Knows no process.
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable, MutableMapping
 
 from .. import api
+from ..caches.parts import PartLost
 from ..caches.store import SnapshotFolder
 from . import ipc, suspended
 from .session_log import SessionLog
+
+log = logging.getLogger(__name__)
 
 Events = Callable[[api.Event], None]
 
@@ -25,20 +29,43 @@ class Forks:
         self._together: dict[str, api.ShowBeside] = {}
         self._ids = itertools.count()
 
+    def aside(self, session: str) -> bytes | None:
+        """See `api.SuspendableEngine.suspend`."""
+        session_log = self._logs.get(session)
+        if session_log is None or not session_log.opened or session_log.lost:
+            return None
+        try:
+            aside = self._snapshots.set_aside(session)
+        except (OSError, PartLost) as problem:
+            log.warning("session %s is made again from its history: %s", session, problem)
+            aside = None
+        name, snapshot = (session, b"") if aside is None else aside
+        return suspended.dumps(suspended.SuspendedSession(session_log.resume_state(), snapshot, name))
+
+    def adopt(self, session_log: SessionLog, world: suspended.SuspendedSession) -> None:
+        """Have the checkpoint that a suspended world came with. Raises `PartLost`, unless its history does without."""
+        session = session_log.opening.session
+        try:
+            self._snapshots.adopt(session, world.snapshot, world.parts_of, session_log.known_from)
+        except PartLost as problem:
+            if not world.resume_state.complete:
+                raise
+            log.warning("session %s is made again from its opening: %s", session, problem)
+
     def earliest(self, session: str) -> int:
         """The earliest chunk that a session can go back to."""
-        log = self._logs.get(session)
-        begins = 0 if log is None else log.earliest
+        mine = self._logs.get(session)
+        begins = 0 if mine is None else mine.earliest
         marks = self._snapshots.marks(session) if begins else []
         return min([mark for mark in marks if mark >= begins], default=begins)
 
     def before(self, session: str, into: str, chunk: int, branch: int, epoch: int, shown: str) -> bytes | None:
         """See `api.SuspendableEngine.fork`."""
-        log, shown_log = self._logs.get(session), self._logs.get(shown)
-        if log is None or shown_log is None or not log.opened or log.lost:
+        mine, shown_log = self._logs.get(session), self._logs.get(shown)
+        if mine is None or shown_log is None or not mine.opened or mine.lost:
             return None
         mark, snapshot = self._snapshots.marked(session, chunk) or (0, b"")
-        state = log.forked(into, mark, chunk, branch, epoch, shown_log.progress)
+        state = mine.forked(into, mark, chunk, branch, epoch, shown_log.progress)
         return None if state is None else suspended.dumps(suspended.SuspendedSession(state, snapshot, session))
 
     def request(self, fork: api.ForkSession) -> ipc.ForkRequest:
@@ -91,6 +118,6 @@ class Forks:
         """From the source's last snapshot on, or from its opening."""
         shown = source.progress
         state = source.forked(branch.session, forked.mark, forked.chunk, branch.noise, branch.epoch, shown)
-        log = SessionLog(source.opening, events, now) if state is None else SessionLog.resumed(state, events, now)
-        log.opened, log.lost = True, state is None
-        self._logs[branch.session] = log
+        made = SessionLog(source.opening, events, now) if state is None else SessionLog.resumed(state, events, now)
+        made.opened, made.lost = True, state is None
+        self._logs[branch.session] = made

@@ -106,6 +106,10 @@ class WorkerPool:
                 self._forget(branch.session)
         return answer
 
+    def on_disk(self, session: str) -> int:
+        """See `api.SuspendableEngine`."""
+        return max(worker.on_disk(session) for worker in self._workers)
+
     def written_down(
         self,
         opening: api.Open,
@@ -113,9 +117,10 @@ class WorkerPool:
         texts: tuple[str, ...],
         progress: api.Progress,
         embeddings: tuple[tuple[str, bytes], ...] = (),
+        since: str = "",
     ) -> bytes:
         """See `api.SuspendableEngine`."""
-        return self._workers[0].written_down(opening, history, texts, progress, embeddings)
+        return self._workers[0].written_down(opening, history, texts, progress, embeddings, since)
 
     async def _open_at(
         self, worker: WorkerClient, command: api.Open, events: Callable[[api.Event], None]

@@ -36,6 +36,13 @@ def dumps(session: SuspendedSession) -> bytes:
     return msgspec.msgpack.encode(session)
 
 
+def written_down(state: ResumeState, name: str, snapshot: bytes | None) -> bytes:
+    """A session by its history; `snapshot`: its checkpoint under that name, if there is one."""
+    begun = next((step.chunk for step in state.history if isinstance(step, api.Begin)), 0)
+    state = msgspec.structs.replace(state, complete=begun == 0)
+    return dumps(SuspendedSession(state, snapshot or b"", name or state.opening.session))
+
+
 def loads(data: bytes) -> SuspendedSession:
     """Raises `NotSuspended`."""
     try:

@@ -11,11 +11,11 @@ from ..parity.ladder import ParityCheck
 from .card import WEIGHTS, drive_card
 
 
-def _load(_card: ModelCard, choice: RuntimeChoice, _checkpoint: Path | None) -> LoadedCard:
+def _load(_card: ModelCard, choice: RuntimeChoice, checkpoint: Path | None) -> LoadedCard:
     """The choice says which card it is: one that need not be exact owes the recipe's tolerance."""
     from .load import load_drive
 
-    return load_drive(WEIGHTS, choice)
+    return load_drive(checkpoint or WEIGHTS, choice)
 
 
 def _checks(_card: ModelCard) -> tuple[ParityCheck, ...]:

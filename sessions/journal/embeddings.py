@@ -3,7 +3,7 @@
 import asyncio
 
 from ...engine import api
-from .replay import ReplayError, Script, made_by
+from .script import MadeBy, ReplayError, Script
 
 
 async def embeddings(door: api.EngineClient, script: Script, session: str) -> dict[str, bytes]:
@@ -17,8 +17,8 @@ async def embeddings(door: api.EngineClient, script: Script, session: str) -> di
         raise ReplayError(f"the engine refused a session: {answer.detail}")
     found = dict(script.embeddings)
     try:
-        if made_by(answer) != made_by(opened):
-            raise ReplayError(f"recorded with {made_by(opened)}; these are {made_by(answer)}")
+        if not MadeBy.of(answer).same_as(MadeBy.of(opened)):
+            raise ReplayError(f"recorded with {MadeBy.of(opened)}; these are {MadeBy.of(answer)}")
         for version, (key, text) in enumerate(script.texts.items(), 1):
             door.post(api.EncodePrompt(session, version, text, tell=True))
             found[key] = await _embedding(inbox, version, key)

@@ -1,19 +1,24 @@
-"""A journal played again: the same seed, prompts and conditions through the engine's door, digests compared.
+"""A script played again: the same seed, prompts and conditions through the engine's door, digests compared.
 
-read():   stream -> Script          what was committed, epoch by epoch
-replay(): Script -> Replayed        the same chunks in a new session, chunk by chunk
+script -> the same chunks in a new session, chunk by chunk                  -> Replayed: which differ
+script -> under other words, steps or weights: a counterfactual, uncompared -> Replayed: what was made
 """
 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 
 from ...engine import api
-from . import events
+from .script import CommittedChunk as CommittedChunk
+from .script import EpochScript as EpochScript
+from .script import MadeBy as MadeBy
+from .script import ReplayError as ReplayError
+from .script import Script as Script
+from .script import read as read
 
 REDACTED = "redacted:"
 """What a text begins with that was taken out of a journal (`redact.py`)."""
@@ -23,67 +28,24 @@ LAST_FRAMES_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedChunk:
-    chunk: int
-    conditions: api.Conditions
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class EpochScript:
-    """One start of the world, or another future of it (`turned`), and the chunks that were committed from there."""
-
-    epoch: int
-    seed: int
-    chunks: tuple[CommittedChunk, ...]
-    first_frames: api.FirstFrames | None = None
-    turned: events.WorldTurned | None = None
-    after: int = 0
-    """The epoch that played until then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """What a session did. `texts`: every prompt by its embedding key; `embeddings`: those whose text was redacted.
-    `playing`: the epoch that goes on.
+class ReplayAsk:
+    """`first`: chunks before that are made again unseen. `prompt`, `steps`, `any_weights`: what is to be different; the
+    replay is a counterfactual then.
     """
 
-    opened: events.SessionOpened
-    texts: Mapping[str, str]
-    epochs: tuple[EpochScript, ...]
-    embeddings: Mapping[str, bytes] = field(default_factory=dict)
-    playing: int = 0
+    first: int = 0
+    prompt: str | None = None
+    steps: int | None = None
+    any_weights: bool = False
 
-    def of(self, epoch: int) -> EpochScript:
-        return next(each for each in self.epochs if each.epoch == epoch)
-
-    def branch(self, epoch: int) -> int:
-        """Of the world that an epoch plays."""
-        script = self.of(epoch)
-        if script.turned is not None:
-            return script.turned.branch
-        return self.branch(script.after) if epoch else self.opened.branch
-
-    def history(self, epoch: int, session: str) -> tuple[api.HistoryStep, ...]:
-        """All that made the world with which an epoch ends, from the opening on."""
-        script = self.of(epoch)
-        return (
-            *self.before(script, session),
-            *(api.Begin(session, each.chunk, each.conditions) for each in script.chunks),
-        )
-
-    def before(self, script: EpochScript, session: str) -> tuple[api.HistoryStep, ...]:
-        """All that made the world with which an epoch begins."""
-        turned = script.turned
-        if turned is None:
-            again = api.Supersede(session, script.epoch, True, script.seed, script.first_frames)
-            return (*self.history(script.after, session), again) if script.epoch else ()
-        steps = []
-        for step in self.history(turned.base, session):
-            if isinstance(step, api.Begin) and step.chunk >= turned.chunk:
-                break
-            steps.append(step)
-        return (*steps, api.Branched(session, turned.chunk, turned.noise_of))
+    def differs(self, opened: MadeBy, here: MadeBy) -> str:
+        """How it differs from what was recorded; '' = not at all."""
+        words = [] if self.prompt is None else ["other words"]
+        if self.steps is not None and self.steps != opened.steps:
+            words.append(f"{self.steps} steps for {opened.steps}")
+        if self.any_weights and here.weights != opened.weights:
+            words.append(f"weights '{here.weights}' for '{opened.weights}'")
+        return ", ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,67 +58,14 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
+    """`counterfactual`: how it differs from what was recorded, '' = not meant to. `unseen`: chunks that were only made
+    again, or that are of a part made by other weights.
+    """
+
     chunks: int
     mismatches: tuple[Mismatch, ...]
-
-
-class ReplayError(RuntimeError):
-    """The journal cannot be played again here, and why."""
-
-
-async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
-    """The script in a session's events; raises `ReplayError` when it was never opened, or `UnknownContract`."""
-    opened: events.SessionOpened | None = None
-    seeds: dict[int, int] = {}
-    first_frames: dict[int, api.FirstFrames | None] = {}
-    turned: dict[int, events.WorldTurned] = {}
-    after: dict[int, int] = {}
-    playing = 0
-    asked: dict[int, str] = {}
-    texts: dict[str, str] = {}
-    embeddings: dict[str, bytes] = {}
-    begun: dict[tuple[int, int], api.Conditions] = {}
-    done: dict[int, list[CommittedChunk]] = {}
-    async for event in journal:
-        match event:
-            case events.SessionOpened():
-                api.check_contract("this journal", event.contract, since=api.JOURNALS_SINCE)
-                opened = event
-                seeds[0] = event.seed
-            case events.EpochStarted():
-                seeds[event.epoch] = event.seed
-                first_frames[event.epoch] = event.first_frames
-                after[event.epoch], playing = playing, event.epoch
-            case events.WorldTurned():
-                seeds[event.epoch] = seeds[event.base]
-                turned[event.epoch] = event
-                playing = playing if event.beside else event.epoch
-            case events.PreferenceChosen():
-                beside = [each.epoch for each in turned.values() if each.beside and each.branch == event.chosen]
-                playing = beside[-1] if beside else playing
-            case events.PromptAsked():
-                asked[event.number] = event.text
-            case events.PromptReady():
-                if event.embedding:
-                    embeddings[event.key] = event.embedding
-                else:
-                    texts[event.key] = asked[event.number]
-            case events.ChunkBegun():
-                begun[event.conditions.epoch, event.chunk] = event.conditions
-            case events.ChunkCommitted():
-                conditions = begun[event.epoch, event.chunk]
-                done.setdefault(event.epoch, []).append(CommittedChunk(event.chunk, conditions, event.digest))
-            case _:
-                pass
-    if opened is None:
-        raise ReplayError("this journal does not hold how its session was opened")
-    epochs = tuple(
-        EpochScript(
-            epoch, seed, tuple(done.get(epoch, ())), first_frames.get(epoch), turned.get(epoch), after.get(epoch, 0)
-        )
-        for epoch, seed in sorted(seeds.items())
-    )
-    return Script(opened, texts, epochs, embeddings, playing)
+    counterfactual: str = ""
+    unseen: int = 0
 
 
 async def replay(
@@ -166,45 +75,36 @@ async def replay(
     show: Callable[[api.Frame], None] | None = None,
     say: Callable[[str], None] = lambda line: None,
     engine: api.SuspendableEngine | None = None,
+    ask: ReplayAsk | None = None,
 ) -> Replayed:
     """Play a script in a new session of that name, as background work; raises `ReplayError` when it cannot.
 
     `show` gets the frames as they were encoded this time, `say` what a person should know before it starts.
-    `engine`: needed for sessions that went back to a moment.
+    `engine`: needed for sessions that went back to a moment, and for those that are not played from their beginning.
     """
+    ask = ask or ReplayAsk()
     inbox: asyncio.Queue[api.Event] = asyncio.Queue()
-    opened = script.opened
-    opening = api.Open(
-        session=session,
-        card=opened.card,
-        seed=opened.seed,
-        latency_class=api.LatencyClass.BACKGROUND,
-        branch=opened.branch,
-        steps=opened.steps or None,
-    )
+    opening = script.opening(0, session)
+    if ask.steps is not None:
+        opening = msgspec.structs.replace(opening, steps=ask.steps)
     answer = await door.open(opening, inbox.put_nowait)
     if isinstance(answer, api.Refused):
         raise ReplayError(f"the engine refused a session: {answer.detail}")
+    player = _Player(door, script, session, inbox, show, engine, ask, MadeBy.of(answer))
     try:
-        if made_by(answer) != made_by(opened):
-            raise ReplayError(f"recorded with {made_by(opened)}; this server has {made_by(answer)}")
-        if (line := other_machine(opened, answer.machine)) is not None:
+        player.check()
+        if (line := other_machine(player.recorded.machine, answer.machine)) is not None:
             say(line)
-        player = _Player(door, opening, script, inbox, show, engine)
         return await player.play()
     finally:
-        door.post(api.Close(session=session))
+        player.close()
 
 
-def other_machine(opened: events.SessionOpened, here: str) -> str | None:
+def other_machine(recorded: str, here: str) -> str | None:
     """One line where the chunks were computed with other instructions than this machine has; None where not."""
-    if not opened.machine or opened.machine == here:
+    if not recorded or recorded == here:
         return None
-    return f"recorded with {opened.machine}, this machine has {here or 'another one'}: last bits of chunks may differ"
-
-
-def made_by(opened: api.Opened | events.SessionOpened) -> str:
-    return f"weights '{opened.weights}', {opened.steps} steps, {opened.precision} {opened.mode or 'as usual'}"
+    return f"recorded with {recorded}, this machine has {here or 'another one'}: last bits of chunks may differ"
 
 
 class _Player:
@@ -213,49 +113,73 @@ class _Player:
     def __init__(
         self,
         door: api.EngineClient,
-        opening: api.Open,
         script: Script,
+        session: str,
         inbox: "asyncio.Queue[api.Event]",
         show: Callable[[api.Frame], None] | None,
         engine: api.SuspendableEngine | None,
+        ask: ReplayAsk,
+        here: MadeBy,
     ) -> None:
-        self._door, self._engine = door, engine
-        self._opening, self._session = opening, opening.session
-        self._script = script
-        self._inbox = inbox
-        self._show = show
+        self._door, self._engine, self._ask, self._here = door, engine, ask, here
+        self._name = self._session = session
+        self._script, self._inbox, self._show = script, inbox, show
+        made = [script.made(each) for each in script.epochs if each.chunks]
+        self.recorded = next((each for each in made if self._fits(each)), MadeBy.of(script.opened))
+        self._different = ask.differs(self.recorded, here)
         self._asked_for: int | None = None
         self._encoded: deque[str] = deque(maxlen=ENCODED_KEPT)
         self._version = 0
 
+    def check(self) -> None:
+        """Raise `ReplayError` when nothing of the script was made by what is here."""
+        if not any(self._fits(self._script.made(each)) for each in self._script.epochs):
+            raise ReplayError(f"recorded with {self.recorded}; this server has {self._here}")
+
+    def close(self) -> None:
+        self._door.post(api.Close(session=self._session))
+
     async def play(self) -> Replayed:
         mismatches: list[Mismatch] = []
-        chunks = 0
-        playing = 0
-        for epoch in [each for each in self._script.epochs if each.chunks]:
-            if epoch.turned is not None or playing != epoch.after:
-                await self._turn(epoch)
+        chunks, playing = 0, 0
+        for epoch in self._script.epochs:
+            recorded = [each for each in epoch.chunks if each.chunk >= self._ask.first]
+            if not recorded or not self._fits(self._script.made(epoch)):
+                continue
+            whole = len(recorded) == len(epoch.chunks)
+            straight = epoch.turned is None and (not epoch.fresh or epoch.epoch == 0) and playing == epoch.after
+            if not whole or not straight:
+                await self._turn(epoch, recorded[0].chunk)
             elif epoch.epoch > 0:
                 again = api.Supersede(self._session, epoch.epoch, True, epoch.seed, epoch.first_frames)
                 self._door.post(again)
             playing = epoch.epoch
-            for recorded in epoch.chunks:
-                digest = await self._chunk(recorded)
+            for each in recorded:
+                digest = await self._chunk(each)
                 chunks += 1
-                if recorded.digest and digest != recorded.digest:
-                    mismatches.append(Mismatch(epoch.epoch, recorded.chunk, recorded.digest, digest))
+                if each.digest and digest != each.digest and not self._different:
+                    mismatches.append(Mismatch(epoch.epoch, each.chunk, each.digest, digest))
         await self._last_frames()
-        self._door.post(api.Close(session=self._session))
-        return Replayed(chunks, tuple(mismatches))
+        every = sum(len(epoch.chunks) for epoch in self._script.epochs)
+        return Replayed(chunks, tuple(mismatches), self._different, every - chunks)
 
-    async def _turn(self, script: EpochScript) -> None:
-        """Make the world that another future goes on from, unseen, and play that one."""
+    def _fits(self, made: MadeBy) -> bool:
+        """Whether chunks that were made so can be played here."""
+        here, ask = self._here, self._ask
+        weights = here.weights if ask.any_weights else made.weights
+        steps = here.steps if ask.steps is not None else made.steps
+        return MadeBy(weights, steps, made.precision, made.mode).same_as(here)
+
+    async def _turn(self, script: EpochScript, chunk: int) -> None:
+        """Make the world before a chunk of that epoch, unseen, and play on from there."""
         if self._engine is None:
             raise ReplayError("this session went back to a moment, and this engine only goes forward")
-        self._door.post(api.Close(session=self._session))
-        opening = msgspec.structs.replace(self._opening, session=f"{self._opening.session}-{script.epoch}")
-        history = self._script.before(script, opening.session)
-        progress = api.Progress(epoch=script.epoch, chunk=script.chunks[0].chunk)
+        self.close()
+        opening = self._script.opening(script.epoch, f"{self._name}-{script.epoch}")
+        if self._ask.steps is not None:
+            opening = msgspec.structs.replace(opening, steps=self._ask.steps)
+        history = self._script.history(script.epoch, opening.session, chunk)
+        progress = api.Progress(epoch=script.epoch, chunk=chunk)
         texts, embeddings = tuple(self._script.texts.values()), tuple(self._script.embeddings.items())
         world = self._engine.written_down(opening, history, texts, progress, embeddings)
         self._session, self._asked_for = opening.session, None
@@ -265,38 +189,56 @@ class _Player:
             raise ReplayError(f"the engine refused another future: {answer.detail}")
 
     async def _chunk(self, recorded: CommittedChunk) -> str:
-        for share in recorded.conditions.prompts:
-            if share.key not in self._encoded:
-                await self._encode(share.key)
+        conditions = await self._conditions(recorded)
         while self._asked_for is None:
             await self._event()
         if self._asked_for != recorded.chunk:
             raise ReplayError(f"the journal goes on with chunk {recorded.chunk}, the world with {self._asked_for}")
         self._asked_for = None
-        begin = api.Begin(session=self._session, chunk=recorded.chunk, conditions=recorded.conditions)
+        begin = api.Begin(session=self._session, chunk=recorded.chunk, conditions=conditions)
         self._door.post(begin)
         while True:
             event = await self._event()
             if isinstance(event, api.ChunkDone) and event.chunk == recorded.chunk:
                 return event.digest
 
-    async def _encode(self, key: str) -> None:
-        """Have the embedding of a prompt ready; the engine keeps the most recent ones."""
+    async def _conditions(self, recorded: CommittedChunk) -> api.Conditions:
+        """What steers a chunk, with the embeddings of its prompts in the engine."""
+        if self._ask.prompt is not None:
+            key = await self._encode(self._ask.prompt)
+            mix = (api.PromptShare(key, 1.0),)
+            return msgspec.structs.replace(recorded.conditions, prompts=mix, recache=False)
+        for share in recorded.conditions.prompts:
+            if share.key not in self._encoded:
+                await self._hold(share.key)
+        return recorded.conditions
+
+    async def _hold(self, key: str) -> None:
+        """Have the embedding of a recorded prompt ready; the engine keeps the most recent ones."""
         text, embedding = self._script.texts.get(key), self._script.embeddings.get(key)
-        self._version += 1
         if embedding is not None:
+            self._version += 1
             self._door.post(api.HoldPrompt(self._session, self._version, key, embedding))
+            held = await self._answered()
         elif text is None or text.startswith(REDACTED):
             raise ReplayError(f"neither text nor embedding of the prompt with key {key} is kept")
         else:
-            self._door.post(api.EncodePrompt(session=self._session, version=self._version, text=text))
+            held = await self._encode(text)
+        if held != key:
+            raise ReplayError("this server's text encoder differs: a prompt has another key here")
         self._encoded.append(key)
+
+    async def _encode(self, text: str) -> str:
+        """The key of a text whose embedding the engine has."""
+        self._version += 1
+        self._door.post(api.EncodePrompt(session=self._session, version=self._version, text=text))
+        return await self._answered()
+
+    async def _answered(self) -> str:
         while True:
             event = await self._event()
             if isinstance(event, api.PromptEncoded) and event.version == self._version:
-                if event.key != key:
-                    raise ReplayError("this server's text encoder differs: a prompt has another key here")
-                return
+                return event.key
 
     async def _last_frames(self) -> None:
         """Those of the last chunks are still to come."""

@@ -10,13 +10,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...engine.api import Begin, Branched, Open, Progress, Refused, SuspendableEngine
+from ...engine.api import Begin, Close, Open, Opened, Progress, Refused, SuspendableEngine
 from ..journal import replay
 from ..journal.archive import ArchiveError
 from ..journal.entry import JournalVersion
 from ..journal.history import History, JournalCut
 from ..journal.store import StoreError
 from ..messages import WorldState
+from ..session.prompts import PromptsRecord
 from ..session.session import Session
 from .room import Room
 from .suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError
@@ -90,20 +91,27 @@ class RoomSuspension:
         except JOURNAL_FAULTS as error:
             await self._begins_anew(noted.record.room, str(error))
             return None
-        world = f"{session.name}.{journaled}"
+        world = f"{session.name}.j{journaled}"
         steps = script.history(script.playing, world)
         made = [step.chunk for step in steps if isinstance(step, Begin)]
-        if not made or len(made) > REMADE_MAX:
+        if not made:
+            await self._begins_anew(noted.record.room, "nothing of it was shown")
+            return None
+        chunk, since = made[-1] + 1, session.world or session.name
+        kept = self._engine.on_disk(since) if script.same_world(script.playing, session.epoch) else 0
+        if not 0 < kept <= chunk:
+            kept, since = 0, ""
+        if len(made) > REMADE_MAX:
+            steps = tuple(step for step in steps if not isinstance(step, Begin) or step.chunk >= kept)
+        if chunk - kept > REMADE_MAX:
             await self._begins_anew(noted.record.room, f"{len(made)} chunks of it would have to be made again")
             return None
-        chunk = made[-1] + 1
-        opened = script.opened
-        opening = Open(world, opened.card, opened.seed, branch=opened.branch, steps=opened.steps or None)
+        again = script.opening(script.playing, world)
+        opening = Open(world, again.card, again.seed, branch=again.branch, steps=again.steps)
         progress = Progress(
             epoch=script.playing, chunk=chunk, paused=True, frame=chunk * FRAMES_MOST, pts=chunk * 90_000
         )
-        noise = next((step.branch for step in reversed(steps) if isinstance(step, Branched)), opened.branch)
-        branch = script.branch(script.playing)
+        branch, noise = script.branch(script.playing), script.noise(script.playing)
         record = msgspec.structs.replace(
             session,
             epoch=script.playing,
@@ -115,7 +123,8 @@ class RoomSuspension:
             branches=max(script.branch(each.epoch) for each in script.epochs),
             epochs=script.epochs[-1].epoch,
         )
-        data = self._engine.written_down(opening, steps, tuple(script.texts.values()), progress)
+        texts, embeddings = tuple(script.texts.values()), tuple(script.embeddings.items())
+        data = self._engine.written_down(opening, steps, texts, progress, embeddings, since)
         return SuspendedRoom(msgspec.structs.replace(noted.record, session=record), data)
 
     async def restore(self, suspended: SuspendedRoom, session: Session) -> Refused | bool:
@@ -128,9 +137,23 @@ class RoomSuspension:
         if isinstance(answer, Refused):
             return answer
         if answer.weights != record.weights:
-            session.let_go()
-            return await self._begins_anew(room, f"its world has weights '{record.weights}', now '{answer.weights}'")
+            return await self._by_other_weights(suspended, session, answer)
         session.restore(record, answer.card)
+        await self._forget(room)
+        return True
+
+    async def _by_other_weights(self, suspended: SuspendedRoom, session: Session, answer: Opened) -> Refused | bool:
+        """The room goes on; its world begins anew, because nothing of it holds for these weights."""
+        room, record = suspended.record.room, suspended.record.session
+        log.warning("room %s: its world had weights '%s', it begins anew by '%s'", room, record.weights, answer.weights)
+        self._engine.post(Close(session=answer.session))
+        versions = record.prompts.versions
+        session.restore(msgspec.structs.replace(record, prompts=PromptsRecord((), {}, 0)), answer.card)
+        session.prompts.go_on(versions[-1].number)
+        refused = await session.turns.begin_elsewhere(answer.card, versions[-1].text)
+        if refused is not None:
+            session.let_go()
+            return refused
         await self._forget(room)
         return True
 

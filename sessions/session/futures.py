@@ -79,6 +79,8 @@ class Futures:
         self.now = Future(session, 0, 0, 0, 0)
         self.other: Future | None = None
         self._made: deque[MadeChunk] = deque(maxlen=KEPT)
+        self.weights = ""
+        """Of the world that plays."""
         self.branches = self.epochs = 0
         """The highest that there were."""
         self._forked_at = 0.0
@@ -109,6 +111,13 @@ class Futures:
         """The world that plays begins anew in another epoch, which is returned."""
         self.now = replace(self.now, epoch=self.new_epoch())
         return self.now.epoch
+
+    def elsewhere(self) -> Future:
+        """The same world, begun anew under a name and in an epoch of its own."""
+        epoch = self.new_epoch()
+        self._made.clear()
+        self.now = replace(self.now, world=f"{self._session}.{epoch}", epoch=epoch, first=0, made=())
+        return self.now
 
     def beside(self, noise: int | None) -> Future:
         """A future to be forked off, whose first chunk is not known yet. `noise` None = of its own branch."""

@@ -163,6 +163,10 @@ class PromptMemory:
         self._known.extend(record.versions)
         self._last, self._start, self._played = self.number, dict(record.start), record.played
 
+    def go_on(self, number: int) -> None:
+        """No version is known any more; numbers go on behind that one."""
+        self._last = number
+
     def settle(self) -> None:
         """End a blend at once, for a world that starts anew: it has nothing to rebuild either."""
         self._start, self._rebuild = {}, False

@@ -60,12 +60,12 @@ class Session:
         self._counters, self._audience = counters, audience
         self._inflight = InflightInputs()
         self._inbox: Inbox | None = None
-        self._paused, self._weights = False, ""
+        self._paused = False
         self._prompting = Prompting(
             self.prompts, door, self.record, self._inflight, audience, lambda: self.turns.worlds
         )
         told = self._chronicle, self._prompting, self.prompts, self._inflight, audience
-        asked = self._playing, lambda: self._weights
+        asked = self._playing, spec.seed_of
         self.turns = Turns(
             spec.seed, self._futures, door, *told, *asked, self._turned, self._begin_when_prompted, self.take
         )
@@ -90,7 +90,7 @@ class Session:
             return answer
         self._counters.sessions_opened += 1
         self.card = card = answer.card
-        self._weights = answer.weights
+        self._futures.weights = answer.weights
         self.record(self.spec.opened(answer))
         self._move(Cause.OPENED)
         text = self.spec.prompt if self.spec.prompt is not None else next(iter(card.suggestions), None)
@@ -101,7 +101,7 @@ class Session:
 
     def restore(self, record: SessionRecord, card: api.CardInfo) -> None:
         """`open` for a session whose world the engine has restored: it stands still until somebody is connected."""
-        self.card, self._weights = card, record.weights
+        self.card, self._futures.weights = card, record.weights
         self.epoch, self.next_chunk, self._paused = record.epoch, record.chunk, record.paused
         self.prompts.restore(record.prompts)
         noise = record.branch if record.noise < 0 else record.noise
@@ -118,7 +118,7 @@ class Session:
         now, most = futures.now, (futures.branches, futures.epochs)
         noises = (now.branch, now.foreign_noise, *most)
         return SessionRecord(
-            name, self._opened().name, self._weights, seed, *at, self.prompts.record(), now.world, *noises
+            name, self._opened().name, self._futures.weights, seed, *at, self.prompts.record(), now.world, *noises
         )
 
     def let_go(self) -> None:
@@ -238,7 +238,7 @@ class Session:
     # ---- the engine's events --------------------------------------------------------------------------------------
 
     def take(self, event: api.Event) -> None:
-        if self.state is messages.WorldState.CLOSED:
+        if self.state is messages.WorldState.CLOSED or (self.card is None and isinstance(event, api.Fault)):
             return
         if event.session != self.world:
             self.turns.beside.take(event)

@@ -5,12 +5,13 @@ epoch.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 
 from ...engine import api
 from ..audience import Audience
 from ..journal import events
-from ..messages import Accepted, Applied, Choose, Fork, Keep, Problem, Regenerate, Rewind
+from ..messages import Accepted, Applied, Choose, Fork, Keep, Problem, Regenerate, Rewind, Transition
 from .ack import PendingAck, Reply
 from .beside import Beside
 from .chronicle import Chronicle
@@ -32,8 +33,9 @@ REGENERATE_MOST_S = 60.0
 class Turns:
     """Rewinds, forks and choices of one session.
 
-    `playing`: the card of a world that runs, else None; `weights`: of that world. `turned(epoch)`: its world is
-    another one; `begin(chunk)`: which waits for the conditions of that chunk; `take`: events of worlds that are made.
+    `playing`: the card of a world that runs, else None; `seed_of(epoch)`: a seed that it has not had.
+    `turned(epoch)`: its world is another one; `begin(chunk)`: which waits for the conditions of that chunk; `take`:
+    events of worlds that are made.
     """
 
     def __init__(
@@ -47,14 +49,14 @@ class Turns:
         inflight: InflightInputs,
         audience: Audience,
         playing: Callable[[], api.CardInfo | None],
-        weights: Callable[[], str],
+        seed_of: Callable[[int], int],
         turned: Callable[[int], None],
         begin: Callable[[int], None],
         take: Callable[[api.Event], None],
     ) -> None:
         self._seed, self._futures, self._door, self._chronicle = seed, futures, door, chronicle
-        self._prompts, self._inflight, self._audience = prompts, inflight, audience
-        self._playing, self._weights = playing, weights
+        self._prompting, self._prompts, self._inflight, self._audience = prompting, prompts, inflight, audience
+        self._playing, self._seed_of = playing, seed_of
         self._turned, self._begin, self._take = turned, begin, take
         self._turning: asyncio.Task[None] | None = None
         self.beside = Beside(futures, door, chronicle, prompting, audience, take, lambda code: self.stand_alone(""))
@@ -116,6 +118,27 @@ class Turns:
         if self.beside.lanes:
             self._part(participant, Keep.SKIP, 0)
 
+    async def begin_elsewhere(self, card: api.CardInfo, text: str) -> api.Refused | None:
+        """The weights that made this world are here no more: it begins anew with those of now, under those words, and
+        stands still. The refusal when it has no place."""
+        future, early = self._futures.elsewhere(), deque[api.Event]()
+        seed, take = self._seed_of(future.epoch), early.append
+        opening = api.Open(future.world, card.name, seed, branch=future.noise)
+        answer = await self._door.open(opening, lambda event: take(event))
+        if isinstance(answer, api.Refused):
+            return answer
+        self._door.post(api.Pause(session=future.world))
+        self._futures.weights = answer.weights
+        made = answer.weights, answer.steps, answer.precision, answer.mode, answer.machine
+        self._turned(future.epoch)
+        self._chronicle.record(events.WeightsLoaded(*made))
+        self._chronicle.record(events.EpochStarted(future.epoch, seed, ""))
+        self._prompting.ask(text, Transition.CUT, frames=0)
+        take = self._take
+        while early:  # asked for before there were words
+            take(early.popleft())
+        return None
+
     # ---- side by side ----------------------------------------------------------------------------------------------
 
     def _choose_beside(self, message: Choose, participant: str, ack: PendingAck) -> None:
@@ -165,7 +188,7 @@ class Turns:
         keep: Keep,
         seconds: float,
     ) -> None:
-        weights, verdict = self._weights(), VERDICTS[keep]
+        weights, verdict = self._futures.weights, VERDICTS[keep]
         event = events.PreferenceChosen(participant, chunk, context, weights, branches, chosen, verdict, seconds)
         self._chronicle.record(event)
 

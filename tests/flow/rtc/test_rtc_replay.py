@@ -90,3 +90,24 @@ def test_what_cannot_be_replayed_is_one_clear_line(tmp_path: Path) -> None:
     code, out = replay("a1", "--data", str(tmp_path))
     assert code == 2
     assert f"there is no journal in {tmp_path}" in out
+
+
+def test_a_part_of_it_and_what_might_have_been(tmp_path: Path) -> None:
+    session = asyncio.run(recorded(tmp_path))
+    done = [e for e in asyncio.run(journaled(tmp_path, session)) if isinstance(e, events.ChunkCommitted)]
+    place = ("--data", str(tmp_path), "--json")
+    first = done[-5].chunk
+    code, out = replay(session, *place, "--from", str(first))
+    report = json.loads(out)
+    later = [event for event in done if event.chunk >= first]
+    assert (code, report["same"], report["chunks"], report["unseen"]) == (0, True, len(later), len(done) - len(later))
+
+    film = tmp_path / "other.mp4"
+    code, out = replay(session, *place, "--prompt", "a violet dusk", "--steps", "1", "--out", str(film))
+    report = json.loads(out)
+    assert (code, report["same"], report["counterfactual"]) == (0, None, "other words, 1 steps for 2")
+    assert report["chunks"] == len(done) and film.exists()
+
+    code, said = replay(session, *place, "--verify", "--from", "3")
+    assert code == 2 and "--verify compares all that was recorded" in said
+    assert replay(session, *place, "--verify")[0] == 0

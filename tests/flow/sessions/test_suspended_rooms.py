@@ -33,6 +33,10 @@ class KeepingDoor(FakeDoor):
         self.weights = weights
         self.busy = False
 
+    async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        answer = await super().open(command, events)
+        return answer if isinstance(answer, api.Refused) else msgspec.structs.replace(answer, weights=self.weights)
+
     def suspend(self, session: str) -> bytes | None:
         world = self.worlds[session]
         return msgspec.msgpack.encode((session, world.seed, world.epoch, world.chunk, world.carry))
@@ -135,7 +139,7 @@ async def test_an_engine_that_is_not_ready_loses_nothing(redis: EmbeddedRedis) -
         assert isinstance(welcome, Welcome) and welcome.session == before.session
 
 
-async def test_a_world_of_other_weights_begins_anew_and_the_log_says_why(
+async def test_a_room_outlives_the_weights_of_its_world_which_begins_anew(
     redis: EmbeddedRedis, caplog: pytest.LogCaptureFixture
 ) -> None:
     token, before, _ = await played(redis)
@@ -143,9 +147,14 @@ async def test_a_world_of_other_weights_begins_anew_and_the_log_says_why(
         _, screen = await here.join(token)
         welcome = screen.messages[0]
         assert isinstance(welcome, Welcome)
-        assert (welcome.session != before.session, welcome.resumed) == (True, False)
-        assert "its world has weights 'w0', now 'w1'" in caplog.text
-        assert list(here.door.worlds) == [welcome.session]
+        assert (welcome.session, welcome.resumed) == (before.session, True)
+        assert "its world had weights 'w0', it begins anew by 'w1'" in caplog.text
+        await asyncio.sleep(6 * BEAT)
+        assert screen.frames[0].epoch == before.epoch + 1
+        happened = here.journal.buffered(welcome.session)
+        assert next(event.chunk for event in happened if isinstance(event, events.ChunkCommitted)) == 0
+        assert [event.weights for event in happened if isinstance(event, events.WeightsLoaded)] == ["w1"]
+        assert [event.text for event in happened if isinstance(event, events.PromptAsked)] == ["dusk"], "the same words"
 
 
 async def test_a_world_that_is_too_large_ends_with_its_server(

@@ -1,0 +1,218 @@
+"""What a session did, read from its journal: every chunk that was committed, epoch by epoch, and what led to it.
+
+    epoch 0 | 1: anew | 2: back in 1 | 3, 4: beside 2 | 5: by other weights        each knows which one it goes on from
+
+Knows no engine that runs.
+"""
+
+from collections.abc import AsyncIterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ...engine import api
+from . import events
+
+
+class ReplayError(RuntimeError):
+    """The journal cannot be played again here, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedChunk:
+    chunk: int
+    conditions: api.Conditions
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class MadeBy:
+    """What chunks were computed with."""
+
+    weights: str
+    steps: int
+    precision: str
+    mode: str = ""
+    machine: str = ""
+
+    @classmethod
+    def of(cls, said: api.Opened | events.SessionOpened | events.WeightsLoaded) -> "MadeBy":
+        return cls(said.weights, said.steps, said.precision, said.mode, said.machine)
+
+    def same_as(self, other: "MadeBy") -> bool:
+        """But for the machine, on which only last bits may depend."""
+        return str(self) == str(other)
+
+    def __str__(self) -> str:
+        return f"weights '{self.weights}', {self.steps} steps, {self.precision} {self.mode or 'as usual'}"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochScript:
+    """One start of the world, or another future of it (`turned`), and the chunks that were committed from there.
+
+    `made`: what computed them, None = as the session was opened. `after`: the epoch that played until then. `fresh`: it
+    owes nothing to what was before it.
+    """
+
+    epoch: int
+    seed: int
+    chunks: tuple[CommittedChunk, ...]
+    made: MadeBy | None = None
+    first_frames: api.FirstFrames | None = None
+    turned: events.WorldTurned | None = None
+    after: int = 0
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a session did. `texts`: every prompt by its embedding key; `embeddings`: those whose text was redacted.
+    `playing`: the epoch that goes on.
+    """
+
+    opened: events.SessionOpened
+    texts: Mapping[str, str]
+    epochs: tuple[EpochScript, ...]
+    embeddings: Mapping[str, bytes] = field(default_factory=dict)
+    playing: int = 0
+
+    def of(self, epoch: int) -> EpochScript:
+        return next(each for each in self.epochs if each.epoch == epoch)
+
+    def made(self, script: EpochScript) -> MadeBy:
+        return script.made or MadeBy.of(self.opened)
+
+    def branch(self, epoch: int) -> int:
+        """Of the world that an epoch plays."""
+        script = self.of(epoch)
+        if script.turned is not None:
+            return script.turned.branch
+        return self.branch(script.after) if epoch else self.opened.branch
+
+    def noise(self, epoch: int) -> int:
+        """The branch that the noise of an epoch is of."""
+        script = self.of(epoch)
+        if script.turned is not None:
+            return script.turned.noise_of
+        return self.noise(script.after) if epoch else self.opened.branch
+
+    def same_world(self, epoch: int, other: int) -> bool:
+        """Whether both epochs played in the same world of the engine, one start after the other."""
+        return self._world(epoch) == self._world(other)
+
+    def _world(self, epoch: int) -> int:
+        script = self.of(epoch)
+        return epoch if script.turned is not None or script.fresh or epoch == 0 else self._world(script.after)
+
+    def root(self, epoch: int) -> EpochScript:
+        """The epoch with whose opening the history of this one begins."""
+        script = self.of(epoch)
+        if script.fresh or epoch == 0:
+            return script
+        return self.root(script.after if script.turned is None else script.turned.base)
+
+    def opening(self, epoch: int, session: str) -> api.Open:
+        """With which the world of an epoch can be made under that name, as background work."""
+        root = self.root(epoch)
+        return api.Open(
+            session=session,
+            card=self.opened.card,
+            seed=root.seed,
+            latency_class=api.LatencyClass.BACKGROUND,
+            branch=self.noise(root.epoch),
+            steps=self.made(root).steps or None,
+        )
+
+    def history(self, epoch: int, session: str, until: int | None = None) -> tuple[api.HistoryStep, ...]:
+        """All that made the world with which an epoch ends, or that before chunk `until` of it, from its opening on."""
+        script = self.of(epoch)
+        made = [each for each in script.chunks if until is None or each.chunk < until]
+        return (*self.before(script, session), *(api.Begin(session, each.chunk, each.conditions) for each in made))
+
+    def before(self, script: EpochScript, session: str) -> tuple[api.HistoryStep, ...]:
+        """All that made the world with which an epoch begins."""
+        turned = script.turned
+        if script.fresh or script.epoch == 0:
+            return ()
+        if turned is None:
+            again = api.Supersede(session, script.epoch, True, script.seed, script.first_frames)
+            return (*self.history(script.after, session), again)
+        steps = []
+        for step in self.history(turned.base, session):
+            if isinstance(step, api.Begin) and step.chunk >= turned.chunk:
+                break
+            steps.append(step)
+        return (*steps, api.Branched(session, turned.chunk, turned.noise_of))
+
+
+class _Reading:
+    """What was read up to now."""
+
+    def __init__(self) -> None:
+        self.opened: events.SessionOpened | None = None
+        self.made = MadeBy("", 0, "")
+        self.fresh = True
+        self.starts: dict[int, EpochScript] = {}
+        self.playing = 0
+        self.beside: dict[int, int] = {}
+        """Epochs of the futures that stand side by side now, by their branch."""
+        self.asked: dict[int, str] = {}
+        self.texts: dict[str, str] = {}
+        self.embeddings: dict[str, bytes] = {}
+        self.begun: dict[tuple[int, int], api.Conditions] = {}
+        self.done: dict[int, list[CommittedChunk]] = {}
+
+    def take(self, event: events.JournalEvent) -> None:
+        match event:
+            case events.SessionOpened():
+                api.check_contract("this journal", event.contract, since=api.JOURNALS_SINCE)
+                self.opened, self.made = event, MadeBy.of(event)
+                self._start(0, event.seed)
+            case events.WeightsLoaded():
+                self.made, self.fresh = MadeBy.of(event), True
+            case events.EpochStarted():
+                self._start(event.epoch, event.seed, event.first_frames)
+            case events.WorldTurned():
+                self._turn(event)
+            case events.PreferenceChosen():
+                self.playing = self.beside.get(event.chosen, self.playing)
+                self.beside.clear()
+            case events.PromptAsked():
+                self.asked[event.number] = event.text
+            case events.PromptReady() if event.embedding:
+                self.embeddings[event.key] = event.embedding
+            case events.PromptReady():
+                self.texts[event.key] = self.asked[event.number]
+            case events.ChunkBegun():
+                self.begun[event.conditions.epoch, event.chunk] = event.conditions
+            case events.ChunkCommitted():
+                conditions = self.begun[event.epoch, event.chunk]
+                self.done.setdefault(event.epoch, []).append(CommittedChunk(event.chunk, conditions, event.digest))
+            case _:
+                pass
+
+    def _start(self, epoch: int, seed: int, first_frames: api.FirstFrames | None = None) -> None:
+        script = EpochScript(epoch, seed, (), self.made, first_frames, None, self.playing, self.fresh)
+        self.starts[epoch], self.playing, self.fresh = script, epoch, False
+        self.beside.clear()
+
+    def _turn(self, event: events.WorldTurned) -> None:
+        seed = self.starts[event.base].seed
+        self.starts[event.epoch] = EpochScript(event.epoch, seed, (), self.made, None, event, self.playing)
+        if event.beside:
+            self.beside[event.branch] = event.epoch
+        else:
+            self.playing = event.epoch
+            self.beside.clear()
+
+
+async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
+    """The script in a session's events; raises `ReplayError` when it was never opened, or `UnknownContract`."""
+    reading = _Reading()
+    async for event in journal:
+        reading.take(event)
+    if reading.opened is None:
+        raise ReplayError("this journal does not hold how its session was opened")
+    epochs = tuple(
+        replace(script, chunks=tuple(reading.done.get(epoch, ()))) for epoch, script in sorted(reading.starts.items())
+    )
+    return Script(reading.opened, reading.texts, epochs, reading.embeddings, reading.playing)

@@ -1,0 +1,228 @@
+"""A person who does anything at any moment, to a server whose workers and whose self may die; then all of it again.
+
+One seed is one session: keys, words, restarts, rewinds, forks, choices, pauses, absences, deaths of the worker, ends
+and kills of the server, other weights. Virtual time, the real engine and edge, arithmetic as it is.
+"""
+
+import asyncio
+import logging
+import random
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from worldroom.clock import LoopClock
+from worldroom.engine.spec import EngineSpec
+from worldroom.models.contract.loaded import LoadedCard
+from worldroom.sessions import messages
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.history import History
+from worldroom.sessions.journal.journal import Journal
+from worldroom.sessions.journal.replay import replay
+from worldroom.sessions.journal.script import Script, read
+from worldroom.sessions.rooms.opener import RoomsSpec
+from worldroom.sessions.rooms.participant import Participant
+from worldroom.sessions.rooms.rooms import Rooms
+from worldroom.sessions.rooms.suspend import RoomSuspension
+from worldroom.sessions.rooms.suspend_store import SuspendStore
+from worldroom.tests.fake_door import Screen
+from worldroom.tests.local_worker import LocalClient, ready, relabelled
+
+WORDS = ("a red desert", "snowy mountains at dawn", "misty forest in the morning", "neon city at night in the rain")
+ACTS = ("keys",) * 6 + (
+    "words", "words", "reset", "rewind", "rewind", "regenerate", "fork", "fork", "fork", "choose", "choose", "choose",
+    "pause", "absence", "worker", "restart", "kill", "weights",
+)  # fmt: skip
+
+
+class DictRedis:
+    """As much of Redis as suspended rooms need."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    async def set(self, name: str, value: bytes, ex: int) -> None:
+        self._kept[name] = value
+
+    async def get(self, name: str) -> bytes | None:
+        return self._kept.get(name)
+
+    async def delete(self, name: str) -> None:
+        self._kept.pop(name, None)
+
+
+@dataclass
+class Ledger:
+    """What all servers of a scene have journaled, in order; and the journal of the one that lives."""
+
+    session: str = ""
+    before: list[events.JournalEvent] = field(default_factory=list)
+    journal: Journal | None = None
+
+    def all(self) -> list[events.JournalEvent]:
+        now = [] if self.journal is None else self.journal.buffered(self.session)
+        return [*self.before, *now]
+
+    async def events(self, session: str) -> AsyncIterator[events.JournalEvent]:
+        """As `History.events`."""
+        for event in self.all():
+            yield event
+
+    async def last(self, session: str) -> int:
+        return len(self.all())
+
+    def close(self) -> None:
+        self.before, self.journal = self.all(), None
+
+
+class Scene:
+    """`told`: what was done, for whoever reads a failure."""
+
+    def __init__(self, card: LoadedCard, seed: int) -> None:
+        self._card, self._dice = card, random.Random(seed)
+        self._redis, self.ledger = DictRedis(), Ledger()
+        self._weights, self._ids, self._seq = 0, 0, 0
+        self._token: str | None = None
+        self.told: list[str] = []
+        self._disk = tempfile.TemporaryDirectory()
+
+    async def play(self, acts: int) -> Script:
+        await self._open()
+        for _ in range(acts):
+            act = self._dice.choice(ACTS)
+            self.told.append(act)
+            await getattr(self, f"do_{act}")()
+            await asyncio.sleep(self._dice.uniform(0.05, 0.5))
+        await self._close()
+        return await read(self.ledger.events(""))
+
+    async def replayed(self, script: Script) -> tuple[int, list[str]]:
+        """Chunks that came out the same, and what did not; by every set of weights there was."""
+        same, wrong = 0, []
+        for weights in dict.fromkeys(script.made(each).weights for each in script.epochs):
+            client = await ready(LocalClient(relabelled(self._card, weights), EngineSpec(slots=4)))
+            try:
+                again = await replay(client, script, "again", engine=client)
+            finally:
+                await client.close()
+            same += again.chunks - len(again.mismatches)
+            wrong += [f"{weights}: epoch {each.epoch}, chunk {each.chunk}" for each in again.mismatches]
+        return same, wrong
+
+    # ---- the server ------------------------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        clock = LoopClock(asyncio.get_running_loop())
+        card = relabelled(self._card, f"w{self._weights}")
+        self._client = await ready(
+            LocalClient(card, EngineSpec(slots=5, share_cap=1.0, suspend_after=2.0), Path(self._disk.name))
+        )
+        journal = Journal(clock)
+        store = SuspendStore(cast(Any, self._redis), keep_s=3600)
+        suspension = RoomSuspension(store, self._client, cast(History, self.ledger))
+        spec = RoomsSpec(card=card.card.name, lease_s=600.0)
+        self._rooms = Rooms(self._client, journal, clock, spec, suspension=suspension, futures=self._client)
+        self._noting = asyncio.create_task(suspension.keep_noting(self._rooms.open_rooms))
+        await self._join()
+        welcome = self._screen.messages[0]
+        assert isinstance(welcome, messages.Welcome)
+        assert self.ledger.session in ("", welcome.session), f"another session after {self.told}"
+        self.ledger.session, self.ledger.journal = welcome.session, journal
+        await asyncio.sleep(0.5)
+
+    async def _join(self) -> None:
+        self._screen = Screen()
+        joined = await self._rooms.join("lobby", self._screen, self._token, None)
+        assert isinstance(joined, Participant), (joined, self.told)
+        self._driver, self._token = joined, joined.token
+
+    async def _close(self) -> None:
+        """Suspended, as a server does that is told to stop."""
+        self._noting.cancel()
+        self._driver.leave()
+        await self._rooms.close()
+        self.ledger.close()
+        await self._client.close()
+
+    async def do_restart(self) -> None:
+        await self._close()
+        await self._open()
+
+    async def do_kill(self) -> None:
+        """The whole server: what was journaled is there, and a note of a second ago."""
+        await asyncio.sleep(1.5)
+        self._noting.cancel()
+        self.ledger.close()
+        await self._client.close()
+        await self._open()
+
+    async def do_weights(self) -> None:
+        self._weights += 1
+        await self.do_restart()
+
+    async def do_worker(self) -> None:
+        self._client.kill()
+        await asyncio.sleep(0.5)
+
+    # ---- the person ------------------------------------------------------------------------------------------------
+
+    def _say(self, message: messages.ClientMessage) -> None:
+        self._driver.receive(message)
+
+    def _id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    async def do_keys(self) -> None:
+        self._seq += 1
+        keys = [key for control in self._client.cards()[0].controls for key in control.keys[:1]]
+        held = tuple(self._dice.sample(keys, self._dice.randint(0, 2)))
+        self._say(messages.Input(seq=self._seq, held=held))
+
+    async def do_words(self) -> None:
+        blend = self._dice.random() < 0.5
+        how = messages.Transition.BLEND if blend else messages.Transition.CUT
+        self._say(messages.Prompt(self._id(), self._dice.choice(WORDS), how, self._dice.choice((0.2, 1.0))))
+
+    async def do_reset(self) -> None:
+        self._say(messages.ResetWorld(self._id(), self._dice.choice((None, self._dice.randint(0, 1 << 40)))))
+
+    async def do_rewind(self) -> None:
+        self._say(messages.Rewind(self._id(), self._dice.choice((0.3, 1.0, 5.0))))
+
+    async def do_regenerate(self) -> None:
+        self._say(messages.Regenerate(self._id()))
+
+    async def do_fork(self) -> None:
+        keys = self._client.cards()[0].controls[0].keys[:1]
+        ways = (messages.Way(), messages.Way(self._dice.choice(WORDS)), messages.Way(held=keys))
+        self._say(messages.Fork(self._id(), tuple(self._dice.choices(ways, k=self._dice.randint(1, 3)))))
+        await asyncio.sleep(0.6)
+
+    async def do_choose(self) -> None:
+        keep = self._dice.choice(tuple(messages.Keep))
+        self._say(messages.Choose(self._id(), keep, self._dice.choice((None, 0, 1, 2, 3))))
+
+    async def do_pause(self) -> None:
+        self._say(messages.PauseWorld(self._id()))
+        await asyncio.sleep(self._dice.choice((0.2, 4.0)))
+        self._say(messages.ResumeWorld(self._id()))
+        await asyncio.sleep(0.2)
+
+    async def do_absence(self) -> None:
+        self._driver.leave()
+        await asyncio.sleep(self._dice.choice((0.3, 5.0)))
+        await self._join()
+
+
+async def session(card: LoadedCard, seed: int, acts: int) -> tuple[int, int]:
+    """Chunks and epochs of a session that came out the same; AssertionError with what was done where one did not."""
+    logging.getLogger("worldroom").setLevel(logging.CRITICAL)
+    scene = Scene(card, seed)
+    script = await scene.play(acts)
+    same, wrong = await scene.replayed(script)
+    every = sum(len(epoch.chunks) for epoch in script.epochs)
+    assert (same, wrong) == (every, []), f"seed {seed}: {wrong[:3]} of {every} after {scene.told}"
+    return every, len(script.epochs)
