@@ -8,7 +8,6 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
@@ -29,8 +28,9 @@ from .device.history import StepHistory
 from .device.instructions import instruction_set
 from .device.observers import Finite, Observer
 from .maintenance import Maintenance
-from .output.encode import H264Encoder
+from .output.encode import H264Encoder, encoder_threads
 from .output.mosaic import Mosaic
+from .output.renditions import rendition_threads
 from .scheduling.costs import Costs
 from .scheduling.scheduler import Rules
 from .services import Services
@@ -78,7 +78,6 @@ class Engine:
         self._commands: deque[api.Command] = deque()
         rules = Rules(spec.max_rows, spec.ageing, spec.seed, spec.policy)
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)
-        self._encoders = ThreadPoolExecutor(spec.encoder_threads, thread_name_prefix="encode")
         self.services = Services(
             clock,
             spec,
@@ -86,7 +85,8 @@ class Engine:
             self._dispatcher,
             FeatureCache(FEATURES_MAX, spec.feature_bytes_max),
             encoder,
-            self._encoders,
+            encoder_threads(spec.encoder_threads),
+            rendition_threads(),
             CancelScope(),
             store,
             checkpointed,
@@ -240,7 +240,7 @@ class Engine:
             await asyncio.wait([self._serving])
         await self._maintenance.close()
         await self._device.close()
-        await asyncio.get_running_loop().run_in_executor(None, self._encoders.shutdown)
+        await self.services.close()
 
     @property
     def unsound(self) -> str | None:

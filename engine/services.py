@@ -18,7 +18,8 @@ from .spec import EngineSpec
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """`encoder` makes each session's encoder, on a thread of `encoders`; `scope` roots the cancellation tree.
+    """`encoder` makes each session's encoder, on a thread of `encoders`; `rendition_encoders` give
+    way to them. `scope` roots the cancellation tree.
 
     `store` keeps checkpoints, None = nobody wants any; `checkpointed(session, chunk, epoch)` hears of every one.
     `prices` stores what steps cost, None = every start measures. `encoding`: prompts on their way to be features, by
@@ -32,8 +33,14 @@ class Services:
     features: FeatureCache
     encoder: type[H264Encoder]
     encoders: Executor
+    rendition_encoders: Executor
     scope: CancelScope
     store: SnapshotFolder | None
     checkpointed: Callable[[str, int, int], None]
     prices: CostStore | None
     encoding: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    async def close(self) -> None:
+        """End the threads of the encoders; nothing is encoded any more."""
+        for encoders in (self.encoders, self.rendition_encoders):
+            await asyncio.get_running_loop().run_in_executor(None, encoders.shutdown)

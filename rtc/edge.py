@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..clock import Clock
-from ..engine.api import EngineClient, Refused, SetBitrate
+from ..engine.api import EngineClient, Refused, Rendition, SetBitrate
 from ..sessions.audience import GOING_AWAY
 from ..sessions.messages import Grant, Problem, Role
 from ..sessions.rate import Rate
@@ -246,8 +246,8 @@ class Edge:
             fanout = self._streams[room] = Fanout(self._spec.bitrate, self._set_bitrate)
         return fanout
 
-    def _set_bitrate(self, session: str, kbps: int) -> None:
-        self._door.post(SetBitrate(session=session, kbps=kbps))
+    def _set_bitrate(self, session: str, rendition: Rendition, kbps: int) -> None:
+        self._door.post(SetBitrate(session=session, kbps=kbps, rendition=rendition))
 
     def _failed(self, error: Exception) -> None:
         """Said now and then: whoever makes offers fail can do so often."""
@@ -295,7 +295,7 @@ class Edge:
                 viewer.watch(now)
             if rounds % int(BITRATE_INTERVAL / WATCH_INTERVAL) == 0:
                 for fanout in self._streams.values():
-                    fanout.settle_bitrate(BITRATE_INTERVAL)
+                    fanout.settle_bitrate(now, BITRATE_INTERVAL)
 
 
 def _plus(sums: EdgeTotals, viewer: Viewer) -> EdgeTotals:

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from aiortc import RTCDataChannel
 
 from ..clock import Clock
-from ..engine.api import Frame
+from ..engine.api import Frame, Rendered, Rendition
 from ..sessions.audience import ENDS
 from ..sessions.messages import Leave, Ping, Pong, Problem, Receipt, Receipts, Role, ServerMessage
 from ..sessions.rooms.participant import Participant
 from .delays import Delays
-from .media.bitrate import ViewerEstimate
+from .media.bitrate import ViewerReport
 from .media.connection import ViewerConnection
-from .media.fanout import Fanout
+from .media.fanout import Fanout, Packed, Subscription
 from .media.ice import HostPolicy
 from .media.ice_servers import IceServer
 from .media.sctp import MESSAGE_BYTES_MAX, MESSAGE_SECONDS_MAX
@@ -34,6 +34,8 @@ RECEIPT_BACKLOG_MAX = 16 * 1024
 RECEIPTS_AT_ONCE = 6
 CONNECT_TIMEOUT = 10.0
 SILENCE_TIMEOUT = 4.5
+ESTIMATE_S = 5.0
+"""A receiver's estimate that is older says nothing."""
 LINGER = 0.3
 TOO_MUCH = f"a message may have {MESSAGE_BYTES_MAX} bytes and take {MESSAGE_SECONDS_MAX:.0f} s"
 
@@ -77,7 +79,9 @@ class Viewer:
         self._channels: dict[Channel, RTCDataChannel] = {}
         self._waiting: deque[str] = deque()
         self._receipts: list[Receipt] = []
-        self._estimate: int | None = None
+        self._subscription: Subscription | None = None
+        self._estimate: tuple[int, float] | None = None
+        self._reported = 0, clock.now()
         self._heard_count = 0
         self._heard_at = clock.now()
         self._deadline = float("inf")
@@ -114,19 +118,30 @@ class Viewer:
             channel.send(text)
 
     def frame(self, frame: Frame, hold_us: int) -> None:
-        sender = self.connection.sender
-        if self._left or not sender.flowing:
+        if not self._left and self.connection.sender.flowing:
+            self._push(Rendition.H264, self.fanout.frame(frame, hold_us))
+
+    def rendered(self, rendered: Rendered, hold_us: int) -> None:
+        if not self._left and self.connection.sender.flowing:
+            self._push(rendered.rendition, self.fanout.rendered(rendered, hold_us))
+
+    def _push(self, rendition: Rendition, packed: Packed) -> None:
+        frame = packed.frame
+        if self._subscription is None or not self._subscription.takes(rendition, frame.key):
             return
-        rtp = sender.push(self.fanout.payloads(frame), frame.pts, frame.key)
+        rtp = self.connection.sender.push(packed.payloads, frame.pts, frame.key)
         if rtp is not None:
             self._awaits_key = self._awaits_key and not frame.key
-            self._receipts.append(receipt_of(frame, hold_us, rtp, self._clock.now()))
-            drives = self._participant is not None and self._participant.role is Role.DRIVER
+            self._receipts.append(receipt_of(frame, packed.hold_us, rtp, self._clock.now()))
+            drives = self._drives()
             if drives and frame.input_seq > self._input_seq:
                 self._input_seq = frame.input_seq
-                self._delays.observe(hold_us / 1e6 + self._clock.now() - frame.begun)
+                self._delays.observe(packed.hold_us / 1e6 + self._clock.now() - frame.begun)
             if drives or len(self._receipts) >= RECEIPTS_AT_ONCE:
                 self._send_receipts()
+
+    def _drives(self) -> bool:
+        return self._participant is not None and self._participant.role is Role.DRIVER
 
     def _send_receipts(self) -> None:
         """The driver's leave with every frame; a spectator's in bundles: each message costs as much as a frame."""
@@ -152,7 +167,12 @@ class Viewer:
     # ---- feedback of the stream -------------------------------------------------------------------------------------
 
     def streaming(self) -> None:
-        self.fanout.reports.add(self.estimate_now)
+        if self._left:
+            return
+        full = Rendition.H264 if self.connection.sends_h264 else Rendition.VP8
+        ceiling = self.fanout.bitrate.ceiling
+        self._subscription = Subscription(full, ceiling, self._report, self._drives, self._want_key)
+        self.fanout.join(self._subscription)
         self._request_key(joined=True)
 
     def picture_lost(self) -> None:
@@ -160,16 +180,26 @@ class Viewer:
             self._request_key(joined=False)
 
     def estimate(self, bps: int) -> None:
-        self._estimate = bps // 1000
+        self._estimate = bps // 1000, self._clock.now()
 
-    def estimate_now(self) -> ViewerEstimate:
-        return ViewerEstimate(self._estimate, self.connection.sender.lost_share)
+    def _report(self) -> ViewerReport:
+        """Since the last one."""
+        now, octets, sender = self._clock.now(), self.connection.sender.counts.octets, self.connection.sender
+        (before, since), self._reported = self._reported, (octets, now)
+        fresh = self._estimate is not None and now - self._estimate[1] < ESTIMATE_S
+        kbps = int((octets - before) * 8 / 1000 / max(0.1, now - since))
+        return ViewerReport(kbps, self._estimate[0] if self._estimate and fresh else None, sender.lost_share)
+
+    def _want_key(self) -> None:
+        """Of a rendition that this viewer is to get instead; what it gets goes on until then."""
+        if self._participant is not None and self._subscription is not None:
+            self._participant.request_key(rendition=self._subscription.wanted)
 
     def _request_key(self, joined: bool) -> None:
-        if self._participant is not None and not self._left:
+        if self._participant is not None and self._subscription is not None and not self._left:
             self._awaits_key = True
             self.counts.keys_requested += 1
-            self._participant.request_key(joined)
+            self._participant.request_key(joined, self._subscription.current)
 
     # ---- channels ---------------------------------------------------------------------------------------------------
 
@@ -245,7 +275,8 @@ class Viewer:
         self._left = True
         # Without an answer it was never in: the rooms say who waits in line, the edge whose offer failed.
         log.log(logging.INFO if self.answered else logging.DEBUG, "viewer left: %s", why)
-        self.fanout.reports.discard(self.estimate_now)
+        if self._subscription is not None:
+            self.fanout.leave(self._subscription)
         if self._participant is not None:
             self._participant.leave()
         self._gone(self)

@@ -7,7 +7,7 @@ room    -> connect, disconnect ----^
 from collections.abc import Callable
 from typing import Protocol
 
-from ..engine.api import Frame
+from ..engine.api import Frame, Rendered
 from .messages import Problem, ServerMessage
 
 GOING_AWAY = "going_away"
@@ -25,6 +25,10 @@ class Sink(Protocol):
 
     def frame(self, frame: Frame, hold_us: int) -> None:
         """`hold_us`: from the receipt of the frame's last input to the moment its chunk began."""
+        ...
+
+    def rendered(self, rendered: Rendered, hold_us: int) -> None:
+        """A frame that was shown, for viewers of another rendition."""
         ...
 
 
@@ -68,6 +72,10 @@ class Audience:
             sink.frame(frame, hold_us)
         for observer in self._observers:
             observer(frame, hold_us)
+
+    def rendered(self, rendered: Rendered, hold_us: int) -> None:
+        for sink in tuple(self._sinks.values()):
+            sink.rendered(rendered, hold_us)
 
     def observe(self, observer: Callable[[Frame, int], None]) -> None:
         """Someone who gets every frame and is nobody: a recording keeps no world awake."""

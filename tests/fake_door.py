@@ -172,6 +172,7 @@ class Screen:
     messages: list[ServerMessage] = field(default_factory=list)
     frames: list[api.Frame] = field(default_factory=list)
     holds: list[int] = field(default_factory=list)
+    renditions: list[api.Rendered] = field(default_factory=list)
 
     def send(self, message: ServerMessage) -> None:
         self.messages.append(message)
@@ -179,3 +180,6 @@ class Screen:
     def frame(self, frame: api.Frame, hold_us: int) -> None:
         self.frames.append(frame)
         self.holds.append(hold_us)
+
+    def rendered(self, rendered: api.Rendered, hold_us: int) -> None:
+        self.renditions.append(rendered)

@@ -28,7 +28,7 @@ from aiortc.sdp import candidate_from_sdp
 from livekit.protocol import models, rtc
 from worldroom.clock import SystemClock
 from worldroom.rtc.media.ice import HostPolicy, confine
-from worldroom.rtc.media.offer import h264_only
+from worldroom.rtc.media.offer import one_codec
 from worldroom.rtc.media.sender import FanoutSender
 
 POLICY = HostPolicy(True, None, None)
@@ -210,7 +210,7 @@ class Client:
     def _catch_video(self) -> None:
         for transceiver in self.publisher.getTransceivers():
             if transceiver.kind == "video" and self.info.tracks and self.room.track is None:
-                transceiver._codecs = h264_only(transceiver._codecs)
+                transceiver._codecs = one_codec(transceiver._codecs)
                 self.room.track = Forwarded(self.info.tracks[0], self, transceiver.receiver)
                 transceiver.receiver._handle_rtp_packet = self.room.track.take
 

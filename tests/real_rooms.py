@@ -10,7 +10,7 @@ from worldroom.clock import LoopClock, SystemClock
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.rtc.edge import EdgeSpec
+from worldroom.rtc.edge import Edge, EdgeSpec
 from worldroom.rtc.http.app import create_app
 from worldroom.rtc.http.server import EdgeServer
 from worldroom.sessions.journal import events
@@ -63,16 +63,24 @@ async def stream(journaled: Iterable[events.JournalEvent]) -> AsyncIterator[even
 @asynccontextmanager
 async def edge(card: LoadedCard, web_root: Path) -> AsyncIterator[str]:
     """A real edge and engine that serve `card` on loopback; gives the address."""
+    async with behind_edge(card, web_root) as (address, _):
+        yield address
+
+
+@asynccontextmanager
+async def behind_edge(card: LoadedCard, web_root: Path) -> AsyncIterator[tuple[str, Edge]]:
+    """The same for who also looks into the edge."""
     clock = SystemClock()
     engine = Engine((card,), clock, EngineSpec())
     await engine.start()
     rooms = Rooms(engine, Journal(clock), clock, RoomsSpec(card=card.card.name))
-    server = EdgeServer(create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=True), clock))
+    app = create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=True), clock)
+    server = EdgeServer(app)
     listener = socket.create_server(("127.0.0.1", 0))
     serving = asyncio.create_task(server.until_signal(listener))
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}", app.state.edge
     server.should_exit = True
     await serving
     listener.close()

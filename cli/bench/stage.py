@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from ...clock import Clock
-from ...engine.api import Frame, Refused
+from ...engine.api import Frame, Refused, Rendered
 from ...engine.worker.client import WorkerClient
 from ...engine.worker.pool import WorkerPool
 from ...sessions.journal.journal import Journal
@@ -39,6 +39,9 @@ class SilentViewer:
 
     def frame(self, frame: Frame, hold_us: int) -> None:
         self.frames.append(asyncio.get_running_loop().time())
+
+    def rendered(self, rendered: Rendered, hold_us: int) -> None:
+        """It asks for none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
-from aioice import Candidate
+from aioice import Candidate, Connection
 from aiortc import (
     RTCBundlePolicy,
     RTCConfiguration,
@@ -39,7 +39,7 @@ LOOPBACK = "127.0.0.1"
 
 class EdgeLink:
     """See the module docstring. `lost` is set when the connection is over; `on_message` gets None for a message that
-    this client does not know."""
+    this client does not know. `shape` gets the sockets of the connection before it is made."""
 
     def __init__(
         self,
@@ -47,7 +47,9 @@ class EdgeLink:
         loopback: bool,
         on_message: Callable[[ServerMessage | None], None],
         on_frame: Callable[[int, bytes, bool], None],
+        shape: Callable[[Connection], None] | None = None,
     ) -> None:
+        self._shape = shape
         self._place = place
         self._on_message = on_message
         self.lost = asyncio.Event()
@@ -82,6 +84,7 @@ class EdgeLink:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await self.pc.setLocalDescription(await self.pc.createOffer())
+                self._shaped()
                 answer = await self._ask(OfferBody(self.pc.localDescription.sdp, token, role, name, consent))
                 self.token, self.participant = answer.token, answer.participant
                 await self.pc.setRemoteDescription(RTCSessionDescription(answer.sdp, "answer"))
@@ -137,6 +140,12 @@ class EdgeLink:
     def _state_changed(self) -> None:
         if self.pc.connectionState in ("failed", "closed"):
             self.end()
+
+    def _shaped(self) -> None:
+        """Put a network that is not as it is between this client and the server, where somebody wants that."""
+        if self._shape is not None:
+            for transport in self.pc._RTCPeerConnection__iceTransports:  # type: ignore[attr-defined]
+                self._shape(transport.iceGatherer._connection)
 
     def _gather_on(self, loopback: bool) -> None:
         """Host candidates: loopback alone when asked for, loopback first for a server on this machine."""

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from aioice import Connection
+
 from ...rtc import wire
 from ...rtc.wire import Channel, Participants, Receipts, Role, ServerMessage, Transition, Welcome
 from .answers import Answers
@@ -54,8 +56,10 @@ class RoomClient:
         patience: float,
         seed: int,
         consent: bool = False,
+        shape: Callable[[Connection], None] | None = None,
     ) -> None:
         self._place = place
+        self._shape = shape
         self._name, self._consent = name, consent
         self._role = role
         self._loopback = loopback
@@ -276,15 +280,17 @@ async def join(
     access: str | None = None,
     cacert: Path | None = None,
     consent: bool = False,
+    shape: Callable[[Connection], None] | None = None,
 ) -> AsyncIterator[RoomClient]:
     """Join a room by its page's address and stay for the length of the block; by the server's alone, in a fresh room.
 
     `access`: the token that opens it, where it is not in the address. `cacert`: who signed the server's certificate.
     `name`: what the others read. `patience`: seconds to keep trying while the server is away or full. `first_frame`:
     begin the world from this file, see `RoomClient.first_frame`. `consent`: what is done here may be used to train
-    models. Raises `RoomRefused`, `NoServer`, ValueError.
+    models. `shape`: lays a network of its own on the sockets of each connection, for tests. Raises `RoomRefused`,
+    `NoServer`, ValueError.
     """
-    room = RoomClient(RoomPlace.of(url, access, cacert), role, name, loopback, decode, patience, seed, consent)
+    room = RoomClient(RoomPlace.of(url, access, cacert), role, name, loopback, decode, patience, seed, consent, shape)
     await room._open()
     try:
         if first_frame is not None:

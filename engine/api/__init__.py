@@ -18,7 +18,6 @@ from .door import (
     Fault,
     Forked,
     ForkSession,
-    Frame,
     HistoryStep,
     HoldPrompt,
     Open,
@@ -33,11 +32,12 @@ from .door import (
     Shortage,
     ShowBeside,
     Supersede,
-    Timings,
     Unit,
 )
+from .frames import Frame, Rendered, Timings
 from .info import BatchRan, Capacity, CardInfo, ControlInfo, Progress, SessionInfo
 from .message import LatencyClass, Message
+from .rendition import Rendition
 
 __all__ = [
     "JOURNALS_SINCE",
@@ -76,6 +76,8 @@ __all__ = [
     "PromptShare",
     "RefusalReason",
     "Refused",
+    "Rendered",
+    "Rendition",
     "RequestKey",
     "Resume",
     "SessionInfo",

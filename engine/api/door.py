@@ -9,8 +9,10 @@ from enum import StrEnum
 from ...models.contract.conditions import Conditions, PromptMeaning
 from ...models.contract.first_frames import FirstFrames
 from ...models.contract.version import CONTRACT_VERSION
+from .frames import Frame, Rendered, Timings
 from .info import CardInfo
 from .message import LatencyClass, Message
+from .rendition import Rendition
 
 # ---- commands: into the engine -------------------------------------------------------------------------------------
 
@@ -132,15 +134,21 @@ class Resume(Message, frozen=True):
 
 
 class RequestKey(Message, frozen=True):
-    """A viewer needs a key frame. Coalesced: at most one per 300 ms; `joined` bypasses that once."""
+    """A viewer needs a key frame, of a rendition that may begin with it. Coalesced: at most one per 300 ms; `joined`
+    bypasses that once.
+    """
 
     session: str
     joined: bool = False
+    rendition: Rendition = Rendition.H264
 
 
 class SetBitrate(Message, frozen=True):
+    """Encode at another rate, a rendition that may begin with it. H264 alone goes on if nobody asks again."""
+
     session: str
     kbps: int
+    rendition: Rendition = Rendition.H264
 
 
 Command = Close | EncodePrompt | HoldPrompt | Begin | Supersede | Pause | Resume | RequestKey | SetBitrate | ShowBeside
@@ -225,18 +233,6 @@ class ChunkDue(Message, frozen=True):
     deadline: float
 
 
-class Timings(Message, frozen=True):
-    """Where one chunk's time went. wait: begin to first step; step: all denoise/commit passes; the rest as named.
-
-    encode is a frame's own, so it is 0 in `ChunkDone`.
-    """
-
-    wait_us: int
-    step_us: int
-    decode_us: int
-    encode_us: int
-
-
 class ChunkDone(Message, frozen=True):
     """Committed. `digest` identifies its latents for replay ('': its pictures were lost, and with them what tells it);
     `late_us`: by how much its first frame comes late. `late`: by so much that the playout clock moves.
@@ -257,28 +253,6 @@ class ChunkCancelled(Message, frozen=True):
     epoch: int
 
 
-class Frame(Message, frozen=True):
-    """One encoded frame, handed out at its playout time.
-
-    `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264; `begun` when its chunk's conditions were sampled.
-    `preview`: it shows what its chunk will be, before that is done.
-    """
-
-    session: str
-    frame: int
-    chunk: int
-    epoch: int
-    pts: int
-    key: bool
-    data: bytes
-    input_seq: int
-    prompt_version: int
-    controls: tuple[float, ...]
-    begun: float
-    timings: Timings
-    preview: bool = False
-
-
 class Fault(Message, frozen=True):
     """A session's work failed; the session goes on from its last commit. `fatal`: not by itself, `Resume` tries again.
 
@@ -292,4 +266,4 @@ class Fault(Message, frozen=True):
     prompt_version: int = 0
 
 
-Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Fault
+Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Rendered | Fault

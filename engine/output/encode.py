@@ -5,8 +5,10 @@ frames only when asked for. VBV bounds every frame, so a key frame is no burst. 
 requests into few. Knows no playout clock.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import av
 import numpy as np
@@ -15,7 +17,7 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.frame import PictureType
 
 from ...models.contract.card import FrameSpec
-from .pixels import CHROMA_MIDWAY, mark, shown
+from .pixels import CHROMA_MIDWAY, mark, shown, size
 from .playout import TICKS
 
 VBV_FRAMES = 3
@@ -32,11 +34,27 @@ class EncodedFrame:
     key: bool
 
 
-class H264Encoder:
-    """One x264 context: `kbps` to start with, never above `kbps_max`. A frame is at most `frame_bytes_max` long."""
+def encoder_threads(count: int) -> ThreadPoolExecutor:
+    """For the first rendition of all sessions of an engine."""
+    return ThreadPoolExecutor(count, thread_name_prefix="encode")
 
-    def __init__(self, frame: FrameSpec, kbps: int, kbps_max: int) -> None:
-        self._frame = frame
+
+class RenditionEncoder(Protocol):
+    """Of one rendition; blocking."""
+
+    def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> EncodedFrame: ...
+
+    def set_bitrate(self, kbps: int) -> None: ...
+
+
+class H264Encoder:
+    """One x264 context: `kbps` to start with, never above `kbps_max`. A frame is at most `frame_bytes_max` long.
+
+    `half`: half as wide and high as the card's frames are shown.
+    """
+
+    def __init__(self, frame: FrameSpec, kbps: int, kbps_max: int, half: bool = False) -> None:
+        self._frame, self._half = frame, half
         self._kbps_max = kbps_max
         # x264 needs a buffer of at least one frame at the ceiling.
         self._vbv_bits = max(VBV_FRAMES * kbps, kbps_max) * 1000 // frame.fps
@@ -50,7 +68,7 @@ class H264Encoder:
     def encode(self, picture: npt.NDArray[np.uint8], pts: int, key: bool) -> EncodedFrame:
         """Encode one frame as the card makes them; RGB is enlarged and converted before."""
         frame = self._frame
-        planes = shown(picture, frame)
+        planes = shown(picture, frame, self._half)
         planes.pts, planes.time_base = pts, Fraction(1, TICKS)
         planes.pict_type = PictureType.I if key else PictureType.NONE
         packets = self._context.encode(planes)
@@ -70,7 +88,7 @@ class H264Encoder:
         frame = self._frame
         context = av.CodecContext.create("libx264", "w")
         assert isinstance(context, VideoCodecContext)
-        context.width, context.height = frame.shown_width, frame.shown_height
+        context.width, context.height = size(frame, self._half)
         context.pix_fmt = "yuv420p"
         mark(context)
         context.time_base, context.framerate = Fraction(1, TICKS), Fraction(frame.fps, 1)

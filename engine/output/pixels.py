@@ -1,7 +1,8 @@
 """A card's frames as PyAV takes them. One colour space: BT.709, limited range, 4:2:0 midway.
 
-    RGB   -> swscale: enlarged and converted -> yuv420p of the shown size
+    RGB   -> swscale: enlarged and converted -> yuv420p of the shown size, or of half of it
     I420  -> as it lies, no copy             -> yuv420p of the shown size
+          -> swscale                         -> yuv420p of half of it
 
 Knows no encoder and no time.
 """
@@ -29,18 +30,26 @@ def mark(context: VideoCodecContext) -> None:
     context.color_range = ColorRange.MPEG
 
 
-def shown(picture: npt.NDArray[np.uint8], frame: FrameSpec) -> VideoFrame:
-    """yuv420p of the shown size. An I420 picture is read where it lies: nobody may change it later.
+def size(frame: FrameSpec, half: bool) -> tuple[int, int]:
+    """Width and height of what is encoded; both even."""
+    if half:
+        return max(2, frame.shown_width // 4 * 2), max(2, frame.shown_height // 4 * 2)
+    return frame.shown_width, frame.shown_height
+
+
+def shown(picture: npt.NDArray[np.uint8], frame: FrameSpec, half: bool = False) -> VideoFrame:
+    """yuv420p of the shown size, or of half of it. An I420 picture is read where it lies: nobody may change it later.
 
     One of two dimensions is I420, whatever the card makes. Raises ValueError with the sizes where planes do not fit.
     """
-    width, height = frame.shown_width, frame.shown_height
+    width, height = size(frame, half)
     if frame.pixels is Pixels.RGB and picture.ndim == RGB_DIMENSIONS:
         return enlarged(picture, frame, width, height)
     planes = VideoFrame.from_numpy_buffer(np.ascontiguousarray(picture), format="yuv420p")
-    if (planes.width, planes.height) != (width, height):
-        raise ValueError(f"I420 of {picture.shape} is {planes.width} x {planes.height}, shown {width} x {height}")
-    return planes
+    if (planes.width, planes.height) != size(frame, half=False):
+        was = f"{planes.width} x {planes.height}"
+        raise ValueError(f"I420 of {picture.shape} is {was}, shown {frame.shown_width} x {frame.shown_height}")
+    return planes.reformat(width=width, height=height, threads=1) if half else planes
 
 
 def enlarged(picture: npt.NDArray[np.uint8], frame: FrameSpec, width: int, height: int) -> VideoFrame:

@@ -51,7 +51,8 @@ class RawFrame:
 
 class FramePublisher:
     """See the module docstring. `encoding` learns what one frame costs from hand-over to packet, `made` gets what a
-    chunk took until its first packet.
+    chunk took until its first packet, `shown` every
+    picture that has left, with its frame.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class FramePublisher:
         emit: Callable[[Frame], None],
         failed: Callable[[BaseException], None],
         counters: Counters,
+        shown: Callable[[npt.NDArray[np.uint8], Frame], None] = lambda picture, frame: None,
     ) -> None:
+        self._shown = shown
         self._session, self._clock, self._playout = session, clock, playout
         self._threads, self._encoding, self._made = threads, encoding, made
         self._emit, self._failed, self._counters = emit, failed, counters
@@ -186,13 +189,13 @@ class FramePublisher:
                 await self._show_part(shot)
                 continue
             self._last_pts = max(self._playout.pts(shot.at), self._last_pts + 1)
-            encoded, seconds = await self._encode(encoder, shot)
+            picture, encoded, seconds = await self._encode(encoder, shot)
             await asyncio.sleep(max(0.0, shot.at - self._clock.now()))
             if shot.epoch < self._epoch:
                 self._counters.superseded += 1
                 self._gate.broken()
             else:
-                self._show(shot, encoded, seconds)
+                self._show(shot, picture, encoded, seconds)
 
     async def _show_part(self, shot: RawFrame) -> None:
         """Whoever leads shows it with its next frame."""
@@ -226,45 +229,48 @@ class FramePublisher:
             else:
                 await self._changed.wait()
 
-    async def _encode(self, encoder: H264Encoder, shot: RawFrame) -> tuple[EncodedFrame, float]:
+    async def _encode(self, encoder: H264Encoder, shot: RawFrame) -> tuple[npt.NDArray[np.uint8], EncodedFrame, float]:
+        """What was encoded, with all that stands beside it, and the seconds it took."""
         started = self._clock.now()
         key = self._gate.opens(started)
         loop = asyncio.get_running_loop()
-        encoded = await loop.run_in_executor(
-            self._threads, lambda: encoder.encode(self._whole(shot), self._last_pts, key)
-        )
+
+        def work() -> tuple[npt.NDArray[np.uint8], EncodedFrame]:
+            picture = self._whole(shot)
+            return picture, encoder.encode(picture, self._last_pts, key)
+
+        picture, encoded = await loop.run_in_executor(self._threads, work)
         seconds = self._clock.now() - started
         self._encoding.observe(seconds)
         if shot.took is not None:
             self._made(shot.took + seconds)
         if encoded.key:
             self._gate.made(started)
-        return encoded, seconds
+        return picture, encoded, seconds
 
-    def _show(self, shot: RawFrame, encoded: EncodedFrame, seconds: float) -> None:
+    def _show(self, shot: RawFrame, picture: npt.NDArray[np.uint8], encoded: EncodedFrame, seconds: float) -> None:
         self._last, self._last_at = shot, self._clock.now()
-        frame = self._frames
+        frame = Frame(
+            session=self._session,
+            frame=self._frames,
+            chunk=shot.chunk,
+            epoch=shot.epoch,
+            pts=self._last_pts,
+            key=encoded.key,
+            data=encoded.data,
+            input_seq=shot.input_seq,
+            prompt_version=shot.prompt_version,
+            controls=shot.controls,
+            begun=shot.begun,
+            timings=msgspec.structs.replace(shot.timings, encode_us=round(seconds * 1e6)),
+            preview=shot.preview,
+        )
         self._frames += 1
         self._counters.frames += 1
         if self._mosaic is not None:
             self._mosaic.shown = (*self.shown, self._last_at)
-        self._emit(
-            Frame(
-                session=self._session,
-                frame=frame,
-                chunk=shot.chunk,
-                epoch=shot.epoch,
-                pts=self._last_pts,
-                key=encoded.key,
-                data=encoded.data,
-                input_seq=shot.input_seq,
-                prompt_version=shot.prompt_version,
-                controls=shot.controls,
-                begun=shot.begun,
-                timings=msgspec.structs.replace(shot.timings, encode_us=round(seconds * 1e6)),
-                preview=shot.preview,
-            )
-        )
+        self._emit(frame)
+        self._shown(picture, frame)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (problem := task.exception()) is not None:

@@ -12,14 +12,19 @@ import numpy.typing as npt
 
 from ...models.contract.loop import Outcome, Preview
 from .. import api
+from ..output.encode import H264Encoder, RenditionEncoder
 from ..output.mosaic import Mosaic
 from ..output.playout import Margin, Playout
 from ..output.publisher import FramePublisher
+from ..output.renditions import Renditions, Setting
+from ..output.vp8 import Vp8Encoder
 from .chunk import EngineChunk
 from .context import SessionContext
 from .resume_state import ResumeState
 from .world import SessionWorld
 
+LOW_SHARE = 0.25
+"""Of the bitrate, for a quarter of the pixels."""
 MARGIN_LOW, MARGIN_HIGH = 0.0003, 0.002
 """Seconds: bounds of the safety before a deadline."""
 
@@ -39,6 +44,17 @@ class Pacer:
         self._ahead = context.opening.latency_class is not api.LatencyClass.INTERACTIVE
         self._margin = Margin(MARGIN_LOW, MARGIN_HIGH)
         self._playout = Playout(frame.fps, frame.per_chunk, services.clock.now())
+        self._renditions = Renditions(
+            Setting(
+                self._session,
+                1.0 / frame.fps,
+                services.clock,
+                services.rendition_encoders,
+                self._encoder_of,
+                context.emit,
+            ),
+            self._kbps_of,
+        )
         self._publisher = FramePublisher(
             self._session,
             frame,
@@ -50,6 +66,7 @@ class Pacer:
             context.emit,
             failed,
             context.counters,
+            self._renditions.shown,
         )
 
     async def open(self, kbps: int = 0) -> None:
@@ -105,16 +122,23 @@ class Pacer:
     def show_alone(self) -> None:
         self._publisher.show_alone()
 
-    def request_key(self, joined: bool) -> None:
-        self._publisher.request_key(joined)
+    def request_key(self, joined: bool, rendition: api.Rendition = api.Rendition.H264) -> None:
+        if rendition is api.Rendition.H264:
+            self._publisher.request_key(joined)
+        else:
+            self._renditions.request_key(rendition, joined)
 
-    def set_bitrate(self, kbps: int) -> None:
-        self._kbps = kbps
-        self._publisher.set_bitrate(kbps)
+    def set_bitrate(self, kbps: int, rendition: api.Rendition = api.Rendition.H264) -> None:
+        if rendition is api.Rendition.H264:
+            self._kbps = kbps
+            self._publisher.set_bitrate(kbps)
+        else:
+            self._renditions.set_bitrate(rendition, kbps)
 
     async def close(self) -> None:
         """Nothing is shown any more."""
         await self._publisher.close()
+        await self._renditions.close()
 
     def progress(self, epoch: int, chunk: int, paused: bool) -> api.Progress:
         """How far the session is; what is not of its pace is handed in."""
@@ -123,6 +147,7 @@ class Pacer:
 
     def redirect(self, epoch: int) -> None:
         """Frames of older epochs are never shown again."""
+        self._renditions.drop_before(epoch)
         if self._publisher.drop_before(epoch):
             self._playout.restart(self._services.clock.now(), self._lead, self._publisher.last_shown)
 
@@ -153,6 +178,16 @@ class Pacer:
         now = self._services.clock.now()
         times = [now + index * self._playout.interval for index in range(len(preview.frames))]
         self._publisher.preview(chunk.shots(preview.frames, times, None, preview=True))
+
+    def _encoder_of(self, rendition: api.Rendition, kbps: int) -> RenditionEncoder:
+        frame, most = self._served.loaded.card.frame, self._services.spec.kbps_max
+        made = H264Encoder if rendition is api.Rendition.H264_LOW else Vp8Encoder
+        return made(frame, kbps, most, half=rendition.low)
+
+    def _kbps_of(self, rendition: api.Rendition) -> int:
+        """What a rendition starts with."""
+        kbps = self._kbps or self._services.spec.kbps
+        return round(kbps * LOW_SHARE) if rendition.low else kbps
 
     @property
     def _lead(self) -> float:

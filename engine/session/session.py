@@ -136,9 +136,9 @@ class EngineSession:
                 self._faults.forgive()
                 self._mailbox.resume()
             case api.RequestKey():
-                self.pacer.request_key(command.joined)
+                self.pacer.request_key(command.joined, command.rendition)
             case api.SetBitrate():
-                self.pacer.set_bitrate(command.kbps)
+                self.pacer.set_bitrate(command.kbps, command.rendition)
             case api.Close():
                 self.close()
 

@@ -71,7 +71,7 @@ class SessionLog:
                     self._restarts.append(command)
             case api.Pause() | api.Resume():
                 self._now(paused=isinstance(command, api.Pause))
-            case api.SetBitrate():
+            case api.SetBitrate(rendition=api.Rendition.H264):
                 self._now(kbps=command.kbps)
             case _:
                 pass

@@ -17,6 +17,7 @@ from ..access.forwarded import Caller
 from ..access.tokens import Access
 from ..edge import BadOffer, TooManyViewers
 from ..media.ice import PortsExhausted
+from ..media.offer import NO_CODEC
 from ..wire import BODY_BYTES_MAX, ApiError, RefusalBody, RefusalFigures, WireError
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ def offer_faults() -> Iterator[None]:
     except WireError as error:
         raise ApiFault(413 if error.code == "too_large" else 400, error.code, error.detail) from None
     except BadOffer as error:
-        raise ApiFault(422 if error.code == "no_h264" else 400, error.code, error.detail) from None
+        raise ApiFault(422 if error.code == NO_CODEC else 400, error.code, error.detail) from None
     except PortsExhausted as error:
         raise ApiFault(503, "no_udp_port", str(error), BUSY_RETRY_S) from None
     except TooManyViewers as error:

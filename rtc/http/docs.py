@@ -29,9 +29,10 @@ This page and `protocol.schema.json` are generated from the message types (`pyth
 
 ## Joining
 
-`POST /v1/rooms/{room}/offer` with an `offer` body: the SDP of a peer connection that receives one video (H.264,
-constrained baseline, packetization mode 1) and has created the three data channels below. The answer carries complete
-host candidates; nothing is trickled. Sent again with the `token` of an earlier answer, it takes the same seat over.
+`POST /v1/rooms/{room}/offer` with an `offer` body: the SDP of a peer connection that receives one video and has created
+the three data channels below. Of the video codecs that it offers, the answer takes H.264 (constrained baseline,
+packetization mode 1) where it is among them, else VP8. It carries complete host candidates; nothing
+is trickled. Sent again with the `token` of an earlier answer, an offer takes the same seat over.
 
 When everything is taken, a room gets a place in line, and its offer is refused with that place. Sent again within five
 seconds, an offer for that room waits: it is answered the moment the room can open, when the place has moved, or after
@@ -39,7 +40,7 @@ five seconds with the same refusal. The line is kept by the room's name; who sto
 
 A refusal is a `503` (or `409` for a conflict) with a `Retry-After` header and a `refusal` body. Every other error has
 an `apierror` body: `400` for a bad body, SDP or room name, `413` above 64 KiB, `415` if not
-`application/json`, `422` for a peer without H.264.
+`application/json`, `422` for a peer with neither codec.
 
 | channel | created by the client as | carries |
 |---|---|---|
@@ -51,6 +52,9 @@ Messages are JSON text of at most 16 KiB with a `type` field; unknown fields are
 is answered by `problem`. A viewer that is not heard (any datagram: reports, acknowledgements, messages) for 4.5 seconds
 is removed, so clients send `ping` every second. The problems `taken_over`, `room_closed` and `going_away`
 (the server stops: come back with the token) end the connection.
+
+The stream may change between the card's size and half of it with a key frame, as the viewer's network allows; the size
+that `welcome` tells is the size to show.
 
 The video carries the playout-delay extension with 0..0, so browsers show frames as they come. A receipt's `rtp` equals
 the frame's RTP timestamp (`rtpTimestamp` in requestVideoFrameCallback).

@@ -60,11 +60,17 @@ class EdgeCollector(Collector):
         rate = "worldroom_bitrate_{}_bits_per_second"
         target = GaugeMetricFamily(rate.format("target"), "encoder target", labels=("room",))
         sent = GaugeMetricFamily(rate.format("sent"), "video encoded in the last second", labels=("room",))
+        watching = GaugeMetricFamily(
+            "worldroom_rendition_viewers", "viewers of each rendition that is encoded", labels=("room", "rendition")
+        )
         for room, fanout in streams.items():
             target.add_metric((room,), fanout.kbps * 1000)
             sent.add_metric((room,), fanout.sent_kbps * 1000)
+            for rendition, viewers in fanout.watched().items():
+                watching.add_metric((room, rendition), viewers)
         yield target
         yield sent
+        yield watching
         delays = self._edge.delays
         yield HistogramMetricFamily(
             "worldroom_input_to_packet_seconds",

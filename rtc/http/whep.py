@@ -15,6 +15,7 @@ from ..access.rates import Rates
 from ..access.spec import AccessSpec
 from ..edge import Edge
 from ..media.ice_servers import link_headers
+from ..media.offer import NO_CODEC
 from ..media.trickle import BadFragment, Fragment, read_fragment
 from ..viewer import Viewer
 from ..wire import WireError
@@ -23,7 +24,6 @@ from .offers import newcomer_of
 
 SDP = "application/sdp"
 FRAGMENT = "application/trickle-ice-sdpfrag"
-NO_CODEC = 406
 
 
 def add_whep(app: FastAPI, edge: Edge, access: AccessSpec, rates: Rates, clock: Clock) -> None:
@@ -40,9 +40,7 @@ def add_whep(app: FastAPI, edge: Edge, access: AccessSpec, rates: Rates, clock: 
                 offer = (await body_of(request)).decode("utf-8", "replace")
                 player = await while_there(request, edge.take_player(room, offer, newcomer))
         except ApiFault as fault:
-            raise (
-                ApiFault(NO_CODEC, "no_h264", fault.error.detail) if fault.error.code == "no_h264" else fault
-            ) from None
+            raise (ApiFault(406, NO_CODEC, fault.error.detail) if fault.error.code == NO_CODEC else fault) from None
         if isinstance(player, Refused):
             return refused_answer(player)
         response = Response(player.answer, 201, media_type=SDP)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from ...engine.api import Frame
+from ...engine.api import Frame, Rendered
 from ...sessions.audience import ENDS
 from ...sessions.messages import Leave, Ping, Pong, Problem, Role, ServerMessage
 from ...sessions.rooms.participant import Participant
@@ -41,6 +41,9 @@ class LiveKitPerson:
 
     def frame(self, frame: Frame, hold_us: int) -> None:
         self._show(frame, hold_us)
+
+    def rendered(self, rendered: Rendered, hold_us: int) -> None:
+        """What is published there is H.264."""
 
     # ---- what they do -----------------------------------------------------------------------------------------------
 

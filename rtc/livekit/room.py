@@ -11,13 +11,13 @@ import logging
 from collections.abc import Coroutine
 
 from ...clock import Clock
-from ...engine.api import Frame, Refused
+from ...engine.api import Frame, Refused, Rendition
 from ...sessions.audience import GOING_AWAY
 from ...sessions.messages import Problem, Receipt, Receipts, ServerMessage, Welcome
 from ...sessions.rooms.rights import Rights
 from ...sessions.rooms.rooms import Rooms
-from ..media.bitrate import ViewerEstimate
-from ..media.fanout import Fanout
+from ..media.bitrate import ViewerReport
+from ..media.fanout import Fanout, Subscription
 from ..viewer import receipt_of
 from ..wire import Channel, channel_of, encode
 from .link import LinkLost, LiveKitLink, Outgoing
@@ -44,6 +44,9 @@ class LiveKitRoom:
         self._people: dict[str, LiveKitPerson] = {}
         self._link: LiveKitLink | None = None
         self._track: VideoTrack | None = None
+        self._subscription = Subscription(
+            Rendition.H264, fanout.bitrate.ceiling, self._report, self._drives, self._want_key, rungs=False
+        )
         self._shown = -1
         self._kbps: int | None = None
         self._receipts: list[Receipt] = []
@@ -147,12 +150,12 @@ class LiveKitRoom:
             return
         if self._link is link and self._track is None:
             self._track = track
-            self._fanout.reports.add(self._estimate)
+            self._fanout.join(self._subscription)
             self._want_key()
 
     def _unpublished(self) -> None:
         self._track, self._link, self._kbps = None, None, None
-        self._fanout.reports.discard(self._estimate)
+        self._fanout.leave(self._subscription)
 
     def _show(self, frame: Frame, hold_us: int) -> None:
         """Every person's sink hands the same frames on; each is published once."""
@@ -166,9 +169,10 @@ class LiveKitRoom:
         self._kbps = told.kbps or self._kbps
         if told.wants_key and not frame.key:
             self._want_key()
+        self._fanout.frame(frame, hold_us)
         track.show(frame)
         self._receipts.append(receipt_of(frame, hold_us, frame.pts & 0xFFFFFFFF, self._clock.now()))
-        if len(self._receipts) >= RECEIPTS_AT_ONCE or any(person.drives for person in self._people.values()):
+        if len(self._receipts) >= RECEIPTS_AT_ONCE or self._drives():
             self._send_receipts()
 
     def _send_receipts(self) -> None:
@@ -183,8 +187,11 @@ class LiveKitRoom:
         if person is not None:
             person.request_key()
 
-    def _estimate(self) -> ViewerEstimate:
-        return ViewerEstimate(self._kbps, 0.0)
+    def _report(self) -> ViewerReport:
+        return ViewerReport(self._fanout.sent_kbps, self._kbps, 0.0)
+
+    def _drives(self) -> bool:
+        return any(person.drives for person in self._people.values())
 
     # ---- the end ----------------------------------------------------------------------------------------------------
 

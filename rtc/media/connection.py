@@ -1,4 +1,4 @@
-"""One WebRTC connection to a viewer: an RTCPeerConnection that answers an offer with one H.264 stream.
+"""One WebRTC connection to a viewer: an RTCPeerConnection that answers an offer with one video stream.
 
 Knows aiortc (`offer.py` reads the text); knows no room, no messages. A bad offer raises `BadOffer` and leaves nothing
 behind.
@@ -23,7 +23,7 @@ from aiortc.rtcdtlstransport import RTCDtlsTransport
 from ...clock import Clock
 from .ice import HostPolicy, confine
 from .ice_servers import IceServer
-from .offer import BadOffer, Offer, h264_only, read_offer
+from .offer import NO_CODEC, NO_CODEC_DETAIL, BadOffer, Offer, one_codec, read_offer
 from .sctp import PartialMessages
 from .sender import FanoutSender, SenderFeedback, offer_playout_delay
 
@@ -67,7 +67,7 @@ class ViewerConnection(RTCPeerConnection):
         except (BadOffer, OSError):
             raise
         except OperationError:
-            raise BadOffer("no_h264", "the offer has no H.264 constrained baseline in packetization mode 1") from None
+            raise BadOffer(NO_CODEC, NO_CODEC_DETAIL) from None
         except InternalError as error:
             raise BadOffer("bad_sdp", str(error)) from None
         except Exception as error:
@@ -79,7 +79,7 @@ class ViewerConnection(RTCPeerConnection):
             raise BadOffer("no_video", "the offer has no video section to receive on")
         if self._video._offerDirection not in ("sendonly", "sendrecv"):
             raise BadOffer("no_video", "the offer does not want to receive video")
-        self._video._codecs = h264_only(self._video._codecs)
+        self._video._codecs = one_codec(self._video._codecs)
         for transceiver in self.getTransceivers():
             if transceiver is not self._video:
                 transceiver.direction = "inactive"
@@ -88,6 +88,11 @@ class ViewerConnection(RTCPeerConnection):
         """Gather and answer; raises `PortsExhausted`."""
         await self.setLocalDescription(await self.createAnswer())
         return self._offer.whole_answer(self.localDescription.sdp)
+
+    @property
+    def sends_h264(self) -> bool:
+        """Of the answer; VP8 otherwise. Known once an offer has been taken."""
+        return bool(self._video._codecs[0].name == "H264")
 
     @property
     def etag(self) -> str:

@@ -1,14 +1,20 @@
-"""One room's stream: each frame is packetized once, and the bitrate suits every viewer.
+"""One room's stream: each rendition of a frame is packetized once, and every viewer gets the one that suits it.
 
-Knows viewers only by what they report; each viewer pushes its own packets, so that a slow one delays nobody.
+    Frame, Rendered -> Packed, once -> each viewer's own sender, so that a slow one delays nobody
+    reports of viewers, once a second -> the rung of each -> the rate of each rung's encoder
+
+Knows viewers only by their `Subscription`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ...engine.api import Frame
-from .bitrate import ViewerEstimate, next_target
-from .packets import payloads_of
+from ...engine.api import Frame, Rendered, Rendition
+from .bitrate import LinkRate, RungChoice, ViewerReport, full_kbps, low_kbps
+from .packets import payloads_of, vp8_payloads_of
+
+FULL = (Rendition.H264, Rendition.VP8)
+LOW_OF = {Rendition.H264: Rendition.H264_LOW, Rendition.VP8: Rendition.VP8_LOW}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,35 +25,135 @@ class BitrateRange:
     ceiling: int
 
 
-class Fanout:
-    """See the module docstring. `set_bitrate(session, kbps)` reaches the encoder. `reports`: what viewers can take."""
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A frame in one rendition, ready for every sender."""
 
-    def __init__(self, bitrate: BitrateRange, set_bitrate: Callable[[str, int], None]) -> None:
-        self.reports: set[Callable[[], ViewerEstimate]] = set()
-        self._bitrate = bitrate
+    frame: Frame
+    hold_us: int
+    payloads: tuple[bytes, ...]
+
+
+class Subscription:
+    """One viewer's part: the rendition it gets, and the one it gets from that one's next key frame on.
+
+    `report` is asked once a second, `drives` whether the viewer drives, `want_key` asks for a key frame of `wanted`.
+    `rungs` False: it gets the full one whatever its network takes.
+    """
+
+    def __init__(
+        self,
+        full: Rendition,
+        ceiling: int,
+        report: Callable[[], ViewerReport],
+        drives: Callable[[], bool],
+        want_key: Callable[[], None],
+        rungs: bool = True,
+    ) -> None:
+        self._rungs = rungs
+        self.full = self.current = self.wanted = full
+        self.report, self.drives, self.want_key = report, drives, want_key
+        self.link, self.rung = LinkRate(ceiling), RungChoice()
+
+    def takes(self, rendition: Rendition, key: bool) -> bool:
+        """Whether a frame of that rendition is for this viewer."""
+        if rendition is not self.current and rendition is self.wanted and key:
+            self.current = rendition
+        return rendition is self.current
+
+    def settle(self, now: float, full_kbps: int) -> None:
+        self.link.learn(self.report())
+        low = self._rungs and self.rung.decide(now, self.link.kbps, full_kbps)
+        wanted = LOW_OF[self.full] if low else self.full
+        if wanted is not self.wanted:
+            self.wanted = wanted
+            self.want_key()
+
+
+class Fanout:
+    """See the module docstring. `set_bitrate(session, rendition, kbps)` reaches the encoders."""
+
+    def __init__(self, bitrate: BitrateRange, set_bitrate: Callable[[str, Rendition, int], None]) -> None:
+        self.bitrate = bitrate
         self._set_bitrate = set_bitrate
-        self._frame: Frame | None = None
-        self._payloads: tuple[bytes, ...] = ()
-        self._octets = 0
-        self.kbps = bitrate.ceiling
+        self._viewers: set[Subscription] = set()
+        self._session = ""
+        self._packed: dict[Rendition, Packed] = {}
+        self._octets: dict[Rendition, int] = {}
+        self._rates: dict[Rendition, int] = {}
+        """What encoders were told."""
         self.sent_kbps = 0
 
-    def payloads(self, frame: Frame) -> tuple[bytes, ...]:
-        """RTP payloads of a frame, made on the first call for it."""
-        if frame is not self._frame:
-            self._frame = frame
-            self._payloads = payloads_of(frame.data)
-            self._octets += len(frame.data)
-        return self._payloads
+    @property
+    def kbps(self) -> int:
+        """Target of the rendition that is always made."""
+        return self._rate(Rendition.H264)
 
-    def settle_bitrate(self, seconds: float) -> None:
-        """Once every `seconds`: move the target by what the viewers reported."""
-        self.sent_kbps = int(self._octets * 8 / 1000 / seconds)
-        self._octets = 0
-        if self._frame is None or not self.reports:
-            return
-        estimates = [report() for report in self.reports]
-        target = next_target(self.kbps, self.sent_kbps, estimates, self._bitrate.floor, self._bitrate.ceiling)
-        if target != self.kbps:
-            self.kbps = target
-            self._set_bitrate(self._frame.session, target)
+    @property
+    def rates(self) -> dict[Rendition, int]:
+        """Target of each rendition that is made."""
+        return {Rendition.H264: self.kbps, **self._rates}
+
+    def watched(self) -> dict[Rendition, int]:
+        """How many viewers get each rendition."""
+        return {each: sum(viewer.current is each for viewer in self._viewers) for each in self.rates}
+
+    def join(self, viewer: Subscription) -> None:
+        self._viewers.add(viewer)
+
+    def leave(self, viewer: Subscription) -> None:
+        self._viewers.discard(viewer)
+
+    def frame(self, frame: Frame, hold_us: int) -> Packed:
+        """What its senders get; made on the first call for it."""
+        if self._session != frame.session:
+            self._session = frame.session
+            self._tell(self._rates)
+        return self._packing(Rendition.H264, frame, hold_us)
+
+    def rendered(self, rendered: Rendered, hold_us: int) -> Packed:
+        return self._packing(rendered.rendition, rendered.frame, hold_us)
+
+    def settle_bitrate(self, now: float, seconds: float) -> None:
+        """Once every `seconds`: choose each viewer's rung and move the rates by what they reported."""
+        self.sent_kbps = int(self._octets.pop(Rendition.H264, 0) * 8 / 1000 / seconds)
+        self._octets.clear()
+        for viewer in self._viewers:
+            viewer.settle(now, self._rate(viewer.full))
+        if self._viewers and self._session:
+            before, self._rates = self._rates, self._targets()
+            # What is made on demand is asked for again each time, or it ends.
+            changed = {r: kbps for r, kbps in self._rates.items() if r is not Rendition.H264 or kbps != before.get(r)}
+            self._tell(changed)
+
+    def _tell(self, rates: dict[Rendition, int]) -> None:
+        for rendition, kbps in rates.items():
+            self._set_bitrate(self._session, rendition, kbps)
+
+    def _targets(self) -> dict[Rendition, int]:
+        targets = {Rendition.H264: self.kbps}
+        for full in FULL:
+            rates = [v.link.kbps for v in self._of(full) if not v.drives()]
+            driver = next((v.link.kbps for v in self._of(full) if v.drives()), None)
+            if rates or driver is not None:
+                floor, ceiling = self.bitrate.floor, self.bitrate.ceiling
+                targets[full] = full_kbps(self._rate(full), driver, rates, floor, ceiling)
+            if lows := [v.link.kbps for v in self._of(LOW_OF[full])]:
+                targets[LOW_OF[full]] = low_kbps(lows, self.bitrate.ceiling)
+        return targets
+
+    def _of(self, rendition: Rendition) -> Iterable[Subscription]:
+        """Who gets it or waits for it."""
+        return (viewer for viewer in self._viewers if rendition in (viewer.current, viewer.wanted))
+
+    def _rate(self, rendition: Rendition) -> int:
+        return self._rates.get(rendition, self.bitrate.ceiling)
+
+    def _packing(self, rendition: Rendition, frame: Frame, hold_us: int) -> Packed:
+        made = self._packed.get(rendition)
+        if made is None or made.frame is not frame:
+            vp8 = rendition in (Rendition.VP8, Rendition.VP8_LOW)
+            made = Packed(frame, hold_us, (vp8_payloads_of if vp8 else payloads_of)(frame.data))
+            self._packed[rendition] = made
+            self._octets[rendition] = self._octets.get(rendition, 0) + len(frame.data)
+        return made

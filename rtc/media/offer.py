@@ -15,6 +15,8 @@ from aiortc.sdp import SessionDescription
 PROFILES = ("42e01f", "42001f")
 SECTIONS_MAX = 16
 KINDS = ("audio", "video", "application")
+NO_CODEC = "no_codec"
+NO_CODEC_DETAIL = "the offer has neither H.264 constrained baseline in packetization mode 1 nor VP8"
 
 
 class BadOffer(ValueError):
@@ -60,13 +62,19 @@ def read_offer(sdp: str) -> Offer:
     return offer
 
 
-def h264_only(codecs: list[RTCRtpCodecParameters]) -> list[RTCRtpCodecParameters]:
-    """The one H.264 entry we send (constrained baseline first) and its retransmission entry; raises `BadOffer`."""
-    for profile in PROFILES:
-        for codec in codecs:
-            if codec.name == "H264" and str(codec.parameters.get("profile-level-id", "")).lower() == profile:
-                return [codec, *(c for c in codecs if c.parameters.get("apt") == codec.payloadType)]
-    raise BadOffer("no_h264", "the offer has no H.264 constrained baseline in packetization mode 1")
+def one_codec(codecs: list[RTCRtpCodecParameters]) -> list[RTCRtpCodecParameters]:
+    """The one entry we send and its retransmission entry: H.264 (constrained baseline first), else VP8; raises
+    `BadOffer`.
+    """
+    h264 = [
+        codec
+        for profile in PROFILES
+        for codec in codecs
+        if codec.name == "H264" and str(codec.parameters.get("profile-level-id", "")).lower() == profile
+    ]
+    for codec in [*h264, *(codec for codec in codecs if codec.name == "VP8")]:
+        return [codec, *(c for c in codecs if c.parameters.get("apt") == codec.payloadType)]
+    raise BadOffer(NO_CODEC, NO_CODEC_DETAIL)
 
 
 def _check_outline(text: str) -> None:

@@ -1,7 +1,7 @@
-"""H.264 to RTP: one encoded frame becomes payloads once per session; each viewer adds only its own header.
+"""H.264 and VP8 to RTP: one encoded frame becomes payloads once per session; each viewer adds only its own header.
 
-Pure bytes: no sockets, no clocks. Formats: RFC 3550 (RTP), RFC 6184 (H.264 payloads), RFC 8285 (header extensions),
-RFC 4588 (retransmission), the playout-delay extension of libwebrtc.
+Pure bytes: no sockets, no clocks. Formats: RFC 3550 (RTP), RFC 6184 (H.264 payloads), RFC 7741 (VP8 payloads),
+RFC 8285 (header extensions), RFC 4588 (retransmission), the playout-delay extension of libwebrtc.
 """
 
 import struct
@@ -13,6 +13,7 @@ from aiortc.rtp import pack_header_extensions
 PLAYOUT_DELAY_URI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 ABS_SEND_TIME_URI = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time"
 MID_URI = "urn:ietf:params:rtp-hdrext:sdes:mid"
+PAYLOAD_MAX = 1300
 NTP_EPOCH = 2_208_988_800  # seconds from 1900 to 1970
 
 
@@ -22,6 +23,15 @@ def payloads_of(annex_b: bytes) -> tuple[bytes, ...]:
     if not payloads:
         raise ValueError(f"no NAL unit in a frame of {len(annex_b)} bytes")
     return tuple(payloads)
+
+
+def vp8_payloads_of(frame: bytes) -> tuple[bytes, ...]:
+    """RTP payloads of one VP8 frame, each at most 1300 bytes: one byte of descriptor, which marks the first."""
+    if not frame:
+        raise ValueError("an empty VP8 frame")
+    room = PAYLOAD_MAX - 1
+    parts = (frame[at : at + room] for at in range(0, len(frame), room))
+    return tuple((b"\x00" if number else b"\x10") + part for number, part in enumerate(parts))
 
 
 def playout_delay(min_ms: int, max_ms: int) -> bytes:

@@ -97,6 +97,7 @@ class FanoutSender(RTCRtpSender):
         self._sent = SentPackets()
         self._needs_key = True
         self._last: tuple[float, int] | None = None
+        self._pts = -1
 
     async def send(self, parameters: RTCRtpSendParameters) -> None:
         self._ids = {extension.uri: extension.id for extension in parameters.headerExtensions}
@@ -108,7 +109,10 @@ class FanoutSender(RTCRtpSender):
         return self._plan is not None and self.transport._state == State.CONNECTED
 
     def push(self, payloads: tuple[bytes, ...], pts: int, key: bool) -> int | None:
-        """Send one frame now; its RTP timestamp, or None when this viewer had to be passed over."""
+        """Send one frame now; its RTP timestamp, or None when this viewer had to be passed over.
+
+        Timestamps only rise, even where the stream goes on with another rendition that is a little behind.
+        """
         plan = self._plan
         if plan is None or not self.flowing:
             return None
@@ -120,6 +124,8 @@ class FanoutSender(RTCRtpSender):
             self.counts.skipped += 1
             self._feedback.picture_lost()
             return None
+        self._origin += max(0, self._pts + 1 - pts)
+        self._pts = max(pts, self._pts + 1)
         timestamp = (self._origin + pts) & 0xFFFFFFFF
         extensions = plan.stamped(ntp_time(self._clock.wall()))
         final = len(payloads) - 1

@@ -9,6 +9,7 @@ from typing import assert_never
 import msgspec
 
 from ...clock import Clock
+from ...engine.api import Rendition
 from ..audience import Audience, Sink
 from ..counters import RoomsCounters
 from ..journal.events import FramesShown, InputReceived
@@ -112,10 +113,10 @@ class Participant:
         self._counters.malformed += 1
         self._problem("malformed", detail, id)
 
-    def request_key(self, joined: bool = False) -> None:
+    def request_key(self, joined: bool = False, rendition: Rendition = Rendition.H264) -> None:
         """The viewer cannot decode without a key frame; `joined`: it has just subscribed."""
         if self.connected:
-            self._session.request_key(joined)
+            self._session.request_key(joined, rendition)
 
     def leave(self) -> None:
         """The connection is gone; the seat is kept for the lease."""

@@ -7,7 +7,7 @@ it is cancelled the next chunk takes the message.
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from ...engine.api import CardInfo, Conditions
+from ...engine.api import CardInfo, Conditions, Frame
 from ..messages import Applied
 from .ack import PendingAck
 from .inbox import Inbox, Sample, released
@@ -86,9 +86,9 @@ class InflightInputs:
             inflight.inbox.give_back(inflight.sample)
         return same_world and inflight.conditions.recache
 
-    def hold_us(self, epoch: int, chunk: int, begun: float) -> int:
+    def hold_us(self, frame: Frame) -> int:
         """From the receipt of the chunk's last input to its begin; 0 when it holds no input."""
-        inflight = self._chunks.get((epoch, chunk))
+        inflight = self._chunks.get((frame.epoch, frame.chunk))
         if inflight is None or inflight.sample.received is None:
             return 0
-        return max(0, round((begun - inflight.sample.received) * 1e6))
+        return max(0, round((frame.begun - inflight.sample.received) * 1e6))

@@ -30,8 +30,7 @@ from .prompts import PromptMemory
 from .spec import SessionRecord, SessionSpec
 from .turns import Turns
 
-PROMPT_REFUSALS = frozenset({"not_understood", "bad_prompt", "busy"})
-"""Why the engine takes a prompt back without having failed."""
+PROMPT_REFUSALS = frozenset({"not_understood", "bad_prompt", "busy"})  # the engine takes a prompt back: no failure
 
 
 class Session:
@@ -232,8 +231,8 @@ class Session:
         """Only of a chunk that was shown."""
         self._counters.feedback += self._chronicle.rated(message, participant, reply)
 
-    def request_key(self, joined: bool) -> None:
-        self._door.post(api.RequestKey(session=self.world, joined=joined))
+    def request_key(self, joined: bool, rendition: api.Rendition = api.Rendition.H264) -> None:
+        self._door.post(api.RequestKey(session=self.world, joined=joined, rendition=rendition))
 
     # ---- the engine's events --------------------------------------------------------------------------------------
 
@@ -248,6 +247,8 @@ class Session:
                 self._begin_when_prompted(event.chunk)
             case api.Frame():
                 self._frame(event)
+            case api.Rendered():
+                self._audience.rendered(event, self._inflight.hold_us(event.frame))
             case api.ChunkDone():
                 self._done(event)
             case api.ChunkCancelled():
@@ -293,7 +294,7 @@ class Session:
             return
         self._counters.frames += 1
         self._chronicle.shown(frame)
-        self._audience.show(frame, self._inflight.hold_us(frame.epoch, frame.chunk, frame.begun))
+        self._audience.show(frame, self._inflight.hold_us(frame))
 
     def _done(self, event: api.ChunkDone) -> None:
         self._counters.chunks_done += 1

@@ -15,9 +15,34 @@ const SIZES = {
   desktop: [1280, 800], portrait: [390, 844], landscape: [844, 390], zoom200: [640, 400], zoom400: [320, 200],
 };
 
+/** Brightness of the picture in a coarse grid, and what the connection says of its frames. */
+const LOOK = `(async () => {
+  const video = document.querySelector('video');
+  const canvas = Object.assign(document.createElement('canvas'), { width: 64, height: 38 });
+  const paper = canvas.getContext('2d');
+  paper.drawImage(video, 0, 0, 64, 38);
+  const pixels = [...paper.getImageData(0, 0, 64, 38).data].filter((_, place) => place % 4 === 1);
+  const stats = [...(await worldroom.room.peer.pc.getStats()).values()];
+  const inbound = stats.find((each) => each.type === 'inbound-rtp' && each.kind === 'video');
+  const codec = stats.find((each) => each.id === inbound?.codecId)?.mimeType ?? '';
+  return { pixels, codec, decoded: inbound?.framesDecoded ?? 0, size: [video.videoWidth, video.videoHeight] };
+})()`;
+
+/** Pictures that move: two looks a second apart. */
+async function watch(page) {
+  const first = await page.evaluate(LOOK);
+  await new Promise((done) => setTimeout(done, 1000));
+  const second = await page.evaluate(LOOK);
+  said.frames = second.decoded - first.decoded;
+  said.changed = second.pixels.filter((value, place) => Math.abs(value - first.pixels[place]) > 16).length;
+  said.light = [Math.min(...second.pixels), Math.max(...second.pixels)];
+  Object.assign(said, { size: second.size, codec: second.codec });
+}
+
 /** What a person does in the first minute. */
 async function play(page) {
   await page.waitForFunction("document.body.dataset.shows === 'frames'", { timeout: 20000 });
+  await watch(page);
   said.state = await page.evaluate("document.getElementById('state-text').textContent");
   await page.keyboard.down('ArrowLeft');
   const left = "document.querySelector('.cap[data-control=left]').classList.contains('applied')";
@@ -29,17 +54,6 @@ async function play(page) {
   said.played = true;
 }
 
-/** A Firefox without its H.264 plugin gets no picture; the page is laid out as if a world had said welcome. */
-const pretend = `(() => {
-  const keys = [['left', 'ArrowLeft'], ['right', 'ArrowRight'], ['up', 'ArrowUp'], ['down', 'ArrowDown']];
-  const welcome = { type: 'welcome', room: 'firefox', session: 's', participant: 'p', role: 'driver', card: 'toy',
-    title: 'Toy', width: 640, height: 384, fps: 12, suggestions: ['a calm blue sea', 'a red desert'], prompt: '',
-    controls: keys.map(([name, key]) => ({ name, keys: [key] })), state: 'running', epoch: 0, chunk: 0, resumed: false,
-    first_frame: null, recache: false };
-  worldroom.world.take(welcome, 0);
-  worldroom.room.emit('welcome', welcome);
-})()`;
-
 const profile = mkdtempSync(join(tmpdir(), 'worldroom-firefox-'));
 const browser = await puppeteer.launch({
   browser: 'firefox',
@@ -50,6 +64,7 @@ const browser = await puppeteer.launch({
     'media.peerconnection.ice.loopback': true,
     'media.peerconnection.ice.obfuscate_host_addresses': false,
     'media.navigator.permission.disabled': true,
+    'permissions.default.microphone': 1, // else it uses the address of the default route alone, and not loopback
     'media.autoplay.default': 0,
     'media.gmp-provider.enabled': false,
     'media.webrtc.hw.h264.enabled': true,
@@ -72,8 +87,7 @@ try {
   await page.waitForFunction("document.body.dataset.phase !== 'connecting'", { timeout: 20000 });
   said.phase = await page.evaluate('document.body.dataset.phase');
   said.title = await page.evaluate("document.getElementById('notice-title').textContent");
-  if (said.phase === 'live') await play(page);
-  else await page.evaluate(pretend);
+  await play(page);
   for (const [name, [width, height]] of Object.entries(SIZES)) {
     await page.setViewport({ width, height });
     await new Promise((done) => setTimeout(done, 250));

@@ -143,9 +143,17 @@ async def test_only_json_is_read_so_that_other_sites_cannot_post_forms(served) -
     assert (reply.status_code, reply.json()["code"]) == (415, "not_json")
 
 
-async def test_a_peer_without_h264_is_told_so(served) -> None:
-    reply = await post(served.base, offer_body(await offer_of(("video/VP8",))))
-    assert (reply.status_code, reply.json()["code"]) == (422, "no_h264")
+async def test_a_peer_with_neither_codec_is_told_so(served) -> None:
+    vp9_only = (await offer_of(("video/VP8",))).replace("VP8/90000", "VP9/90000")
+    reply = await post(served.base, offer_body(vp9_only))
+    assert (reply.status_code, reply.json()["code"]) == (422, "no_codec")
+
+
+async def test_h264_is_answered_before_vp8_and_vp8_where_there_is_no_other(served) -> None:
+    both = (await post(served.base, offer_body(await offer_of()))).json()["sdp"]
+    assert "H264/90000" in both and "VP8/90000" not in both
+    one = (await post(served.base, offer_body(await offer_of(("video/VP8",))))).json()["sdp"]
+    assert "VP8/90000" in one and "H264/90000" not in one
 
 
 async def test_a_peer_that_only_sends_video_is_told_so(served) -> None:

@@ -33,7 +33,7 @@ import { Words } from './words.js';
 const WORLD_NAMES = { opening: 'Opening', running: 'Live', paused: 'Paused', held: 'Held', closed: 'Ended' };
 const LINK_NAMES = {
   connecting: 'Connecting', live: 'Live', lost: 'Reconnecting', full: 'Server full', refused: 'Refused',
-  elsewhere: 'In another tab', ended: 'Ended', 'no-webrtc': 'Not supported', 'no-h264': 'Not supported',
+  elsewhere: 'In another tab', ended: 'Ended', 'no-webrtc': 'Not supported', 'no-codec': 'Not supported',
 };
 /** Without a frame for so long the page does not say Live. */
 const STALE_MS = 2500;

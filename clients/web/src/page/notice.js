@@ -31,8 +31,8 @@ export function words(now) {
       return { title: 'Opening the room', text: 'Finding the server and the way to it.' };
     case 'no-webrtc':
       return { title: 'This browser has no WebRTC', text: 'A recent Chrome, Edge, Firefox or Safari can show the world.', still: true };
-    case 'no-h264':
-      return { title: 'This browser cannot play H.264', text: 'The stream is H.264 video. Chrome, Edge and Safari can play it; Firefox after its OpenH264 plugin is enabled.', still: true };
+    case 'no-codec':
+      return { title: 'This browser cannot play the video', text: 'The stream is H.264 or VP8 video, and this browser plays neither. Chrome, Edge, Firefox and Safari do.', still: true };
     case 'elsewhere':
       return { title: 'This place is open in another tab', text: 'A place in a room can be in one tab at a time.', act: 'Take it back', still: true };
     case 'ended':

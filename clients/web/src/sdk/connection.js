@@ -1,7 +1,7 @@
 /**
  * The way to a room: connected until stopped, whatever happens to single connections in between.
  *
- *   connecting -> live -> lost -> connecting -> live ...        elsewhere, ended, no-webrtc, no-h264: stays
+ *   connecting -> live -> lost -> connecting -> live ...        elsewhere, ended, no-webrtc, no-codec: stays
  *
  * Knows no DOM and not what messages mean, but for those that end it.
  */
@@ -16,7 +16,7 @@ import { Refusal, openPeer, support } from './peer.js';
 /**
  * What a person should know about the connection. `until_ms`: when the next attempt comes (performance.now()).
  * `stopped`: the server said that it stops. `since_ms`: when the line was lost.
- * @typedef {{ phase: 'connecting' | 'live' | 'elsewhere' | 'ended' | 'no-webrtc' | 'no-h264' }
+ * @typedef {{ phase: 'connecting' | 'live' | 'elsewhere' | 'ended' | 'no-webrtc' | 'no-codec' }
  *   | { phase: 'full' | 'refused', until_ms: number, code: string, queue_place: number, detail: string }
  *   | { phase: 'lost', until_ms: number, detail: string, failures: number, stopped: boolean, since_ms: number }} Link
  */
@@ -107,9 +107,9 @@ export class Connection {
         await this.#pause(this.#lost(new Error(reason), failures));
       } catch (error) {
         if (!this.running) return;
-        if (error instanceof Refusal && error.code === 'no_h264') {
+        if (error instanceof Refusal && error.code === 'no_codec') {
           this.running = false;
-          this.on.link({ phase: 'no-h264' });
+          this.on.link({ phase: 'no-codec' });
           return;
         }
         await this.#pause(this.#lost(error, failures));

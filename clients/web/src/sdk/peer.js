@@ -17,6 +17,7 @@ import { read } from './messages.js';
  */
 /** @typedef {'control' | 'input' | 'receipts'} ChannelName */
 
+const PLAYABLE = /^video\/(h264|vp8)$/i;
 const OPEN_TIMEOUT_MS = 8000;
 const PING_MS = 1000;
 const SILENCE_MS = 4000;
@@ -145,7 +146,7 @@ export async function openPeer(wish, on) {
   peer.heard_ms += OPEN_TIMEOUT_MS - SILENCE_MS;
   try {
     const transceiver = peer.pc.addTransceiver('video', { direction: 'recvonly' });
-    preferH264(transceiver);
+    preferPlayable(transceiver);
     if ('jitterBufferTarget' in transceiver.receiver) transceiver.receiver.jitterBufferTarget = 0;
     peer.pc.ontrack = (event) => on.track(event.track);
     peer.pc.setConfiguration({ iceServers: await iceServers(wish) });
@@ -203,21 +204,21 @@ async function offer(wish, sdp) {
   throw new Refusal(response.status, code, detail, wait_s, Number(said?.queue_place) || 0);
 }
 
-/** @returns {'ready' | 'no-webrtc' | 'no-h264'} what this browser can do */
+/** @returns {'ready' | 'no-webrtc' | 'no-codec'} what this browser can do */
 export function support() {
   if (typeof RTCPeerConnection === 'undefined') return 'no-webrtc';
   const known = RTCRtpReceiver.getCapabilities?.('video');
-  if (known && !known.codecs.some((codec) => codec.mimeType.toLowerCase() === 'video/h264')) return 'no-h264';
+  if (known && !known.codecs.some((codec) => PLAYABLE.test(codec.mimeType))) return 'no-codec';
   return 'ready';
 }
 
 /**
- * The server sends H.264 alone; offering only that keeps the offer short.
+ * The server sends H.264, or VP8 to who has none; offering only these keeps the offer short.
  * @param {RTCRtpTransceiver} transceiver
  */
-function preferH264(transceiver) {
+function preferPlayable(transceiver) {
   const codecs = RTCRtpReceiver.getCapabilities?.('video')?.codecs ?? [];
-  const wanted = codecs.filter((codec) => /video\/(h264|rtx)$/i.test(codec.mimeType));
+  const wanted = codecs.filter((codec) => /video\/(h264|vp8|rtx)$/i.test(codec.mimeType));
   if (wanted.length > 0) transceiver.setCodecPreferences?.(wanted);
 }
 

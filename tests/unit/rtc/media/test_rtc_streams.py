@@ -1,9 +1,8 @@
-"""Pieces of a room's stream: bitrate, ports, assembling packets into frames."""
+"""Pieces of a room's stream: ports, assembling packets into frames."""
 
 import pytest
 from aiortc.rtp import RtpPacket
 from worldroom.clients.python.assembly import FrameAssembly
-from worldroom.rtc.media.bitrate import ViewerEstimate, next_target
 from worldroom.rtc.media.ice import HostPolicy, UdpPorts
 
 
@@ -18,24 +17,6 @@ class Stepped:
 
     def wall(self) -> float:
         return self.t
-
-
-@pytest.mark.parametrize(
-    ("current", "sent", "estimates", "target"),
-    [
-        (2000, 1800, [], 2000),
-        (1000, 900, [ViewerEstimate(None, 0.0)], 1081),
-        (2000, 1800, [ViewerEstimate(1000, 0.0), ViewerEstimate(5000, 0.0)], 850),
-        (2000, 1800, [ViewerEstimate(100, 0.0)], 400),
-        (2000, 200, [ViewerEstimate(300, 0.0)], 2000),
-        (2000, 1000, [ViewerEstimate(None, 0.10)], 850),
-        (2000, 0, [ViewerEstimate(100, 0.0)], 2000),
-    ],
-)
-def test_the_target_follows_the_tightest_viewer_within_its_range(
-    current: int, sent: int, estimates: list[ViewerEstimate], target: int
-) -> None:
-    assert next_target(current, sent, estimates, floor=400, ceiling=2000) == target
 
 
 def test_ports_are_handed_out_in_turn() -> None:
