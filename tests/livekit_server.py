@@ -283,6 +283,7 @@ class LiveKitServer:
         app = web.Application()
         app.router.add_get("/rtc", self._rtc)
         app.router.add_get("/rtc/validate", self._validate)
+        app.router.add_get("/rtc/v1/validate", self._no_such_version)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -320,6 +321,10 @@ class LiveKitServer:
     async def _validate(self, request: web.Request) -> web.Response:
         self._claims(request)
         return web.Response(text="success", headers={"Access-Control-Allow-Origin": "*"})
+
+    async def _no_such_version(self, request: web.Request) -> web.Response:
+        """As an older server says it; clients then take two connections instead of one."""
+        return web.Response(status=404, headers={"Access-Control-Allow-Origin": "*"})
 
     async def _rtc(self, request: web.Request) -> web.StreamResponse:
         claims = self._claims(request)

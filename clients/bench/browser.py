@@ -1,6 +1,6 @@
 """Motion-to-photon and frame intervals as a person gets them: headless Chromium on the real page, keys at random phase.
 
-Starts a server of its own on a free loopback port. The page measures (`clients/web/src/sdk/latency.js`); this module
+Starts a server of its own on a free loopback port. The page measures (`clients/web/sdk/latency.js`); this module
 presses keys and reads the figures. Needs playwright (extra `dev`) and Debian's chromium.
 """
 

@@ -13,7 +13,7 @@ signal lost(reason: String)
 
 const BRIDGE := """
 (async (address) => {
-  const sdk = await import(new URL('/web/src/sdk/index.js', address).href);
+  const sdk = await import(new URL('/web/sdk/index.js', address).href);
   const video = Object.assign(document.createElement('video'), { muted: true, autoplay: true, playsInline: true });
   const canvas = document.createElement('canvas');
   const room = sdk.connect(address);

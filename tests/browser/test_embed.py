@@ -20,7 +20,7 @@ PAGE = """<!doctype html><meta charset=utf-8><title>A page of somebody else's</t
 <script type=module>
   const to = new URLSearchParams(location.search).get('to');
   try {
-    const { connect } = await import(new URL('/web/src/sdk/index.js', to).href);
+    const { connect } = await import(new URL('/web/sdk/index.js', to).href);
     const room = connect(to);
     window.room = room;
     room.on('track', (track) => { picture.srcObject = new MediaStream([track]); });
@@ -29,11 +29,27 @@ PAGE = """<!doctype html><meta charset=utf-8><title>A page of somebody else's</t
 </script>"""
 
 
+PLAYER = """<!doctype html><meta charset=utf-8><title>Another page of somebody else's</title>
+<script type=module>
+  const asked = new URLSearchParams(location.search);
+  await import(new URL('/web/sdk/player.js', asked.get('to')).href);
+  const player = document.createElement('worldroom-player');
+  player.setAttribute('room', asked.get('to'));
+  player.setAttribute('token', asked.get('token'));
+  player.addEventListener('link', ({ detail }) => { document.body.dataset.phase = detail.phase; });
+  player.addEventListener('frame', ({ detail }) => {
+    if (detail.receipt.applied.some((level) => level > 0)) document.body.dataset.steered = 'yes';
+  });
+  document.body.append(player);
+  window.player = player;
+</script>"""
+
+
 class Site(http.server.BaseHTTPRequestHandler):
-    """Gives everybody the same page."""
+    """Two pages: one with the SDK, one with the web component."""
 
     def do_GET(self) -> None:
-        body = PAGE.encode()
+        body = (PLAYER if self.path.startswith("/player") else PAGE).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
@@ -91,6 +107,26 @@ def test_a_page_of_an_origin_that_is_allowed_plays_through_the_sdk(
     embedded.page.goto(f"{scene.friend}/?to={scene.room('embed').replace('#', '%23')}")
     embedded.until("document.body.dataset.phase === 'live' && picture.videoWidth > 0")
     assert embedded.page.evaluate("room.world.drives") is True
+
+
+def test_the_web_component_plays_in_a_page_of_an_allowed_origin_and_takes_keys_while_it_has_the_focus(
+    scene: Scene, visitor: Callable[..., Visitor]
+) -> None:
+    room, _, token = scene.room("player").partition("#token=")
+    embedded = visitor()
+    embedded.page.goto(f"{scene.friend}/player?to={room}&token={token}")
+    embedded.until("document.body.dataset.phase === 'live' && player.video.videoWidth > 0")
+    key = embedded.page.evaluate("player.room.world.welcome.controls[0].keys[0]")
+    embedded.page.keyboard.down(key)
+    assert embedded.page.evaluate("player.room.hold.held.size") == 0, "the page has the focus"
+    embedded.page.keyboard.up(key)
+    embedded.page.locator("worldroom-player").focus()
+    embedded.page.keyboard.down(key)
+    embedded.until("document.body.dataset.steered === 'yes'")
+    embedded.page.evaluate("player.blur()")
+    assert embedded.page.evaluate("player.room.hold.held.size") == 0
+    embedded.page.evaluate("player.remove()")
+    assert embedded.page.evaluate("player.room === null && player.video.srcObject === null")
 
 
 def test_a_page_of_another_origin_gets_nothing(scene: Scene, visitor: Callable[..., Visitor]) -> None:

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { BURST_MS, EDGES, HOLD_MS, Hold, RESEND_MS, SMOOTH_MS } from '../src/sdk/hold.js';
+import { BURST_MS, EDGES, HOLD_MS, Hold, RESEND_MS, SMOOTH_MS } from '../sdk/hold.js';
 
 test('a press and its release are two numbered edges', () => {
   const keys = new Hold();

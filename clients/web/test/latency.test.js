@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Latency, PARTS, percentile, rtpSince } from '../src/sdk/latency.js';
+import { Latency, PARTS, percentile, rtpSince } from '../sdk/latency.js';
 
 const receipt = (/** @type {object} */ fields) => ({
   type: /** @type {const} */ ('receipt'),

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { delay_s } from '../src/sdk/backoff.js';
+import { delay_s } from '../sdk/backoff.js';
 import { caption } from '../src/page/futures.js';
 import { covering, objection } from '../src/page/firstframe.js';
-import { read } from '../src/sdk/messages.js';
+import { read } from '../sdk/messages.js';
 import { ago, places, watchable } from '../src/lobby/lists.js';
 import { words } from '../src/page/notice.js';
 import { understanding } from '../src/page/prompt.js';
 import { Words } from '../src/page/words.js';
-import { whereIs } from '../src/sdk/index.js';
-import { wellFormed } from '../src/sdk/room.js';
-import { memory } from '../src/sdk/storage.js';
-import { figures, readStats } from '../src/sdk/stats.js';
+import { whereIs } from '../sdk/index.js';
+import { wellFormed } from '../sdk/room.js';
+import { memory } from '../sdk/storage.js';
+import { figures, readStats } from '../sdk/stats.js';
 
 test('waits grow from a third of a second to eight, spread over their upper half', () => {
   assert.equal(delay_s(0, 1), 0.3);

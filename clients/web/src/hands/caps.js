@@ -9,7 +9,7 @@ import { element, make } from '../page/dom.js';
 import { pressTime } from './keyboard.js';
 import { capsAt, layout } from './layout.js';
 
-/** @typedef {import('../sdk/messages.js').ControlView} ControlView */
+/** @typedef {import('../../sdk/messages.js').ControlView} ControlView */
 
 const SLOP = 7;
 /** @type {Record<string, string>} */

@@ -7,7 +7,7 @@
  *   cross                    left           right          left         right
  */
 
-/** @typedef {import('../sdk/messages.js').ControlView} ControlView */
+/** @typedef {import('../../sdk/messages.js').ControlView} ControlView */
 /** @typedef {'left' | 'right' | 'up' | 'down'} Direction */
 /** @typedef {{ index: number, direction: Direction | null }} Slot */
 /** `cross`: nothing but directions. @typedef {{ cross: boolean, left: Slot[], right: Slot[] }} Layout */

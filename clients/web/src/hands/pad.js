@@ -8,7 +8,7 @@
 
 import { groups } from './layout.js';
 
-/** @typedef {import('../sdk/messages.js').ControlView} ControlView */
+/** @typedef {import('../../sdk/messages.js').ControlView} ControlView */
 /** @typedef {Pick<Gamepad, 'axes' | 'buttons'>} PadParts */
 /** What was read when a pad was first seen, and which parts have moved since. @typedef {{ axes: number[], buttons: number[], awake: Set<string> }} Rest */
 /** Values after rest and dead zone: axes -1..1, buttons 0..1. @typedef {{ axes: number[], buttons: number[] }} Reading */

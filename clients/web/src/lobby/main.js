@@ -2,7 +2,7 @@
 
 import { element, make, say } from '../page/dom.js';
 import { visits } from '../page/visits.js';
-import { memory } from '../sdk/index.js';
+import { memory } from '../../sdk/index.js';
 import { CONSENT_KEY, NAME_KEY, ago, controlWords, pictureOf, places, watchable } from './lists.js';
 import { padMovesFocus } from './padfocus.js';
 

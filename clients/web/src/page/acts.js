@@ -3,7 +3,7 @@
 import { element, say } from './dom.js';
 import { toast, untoast } from './toast.js';
 
-/** @typedef {import('../sdk/messages.js').WorldState} WorldState */
+/** @typedef {import('../../sdk/messages.js').WorldState} WorldState */
 /** @typedef {{ pause: () => void, resume: () => void, reset: () => void, feedback: (value: 1 | -1) => void }} Does */
 
 const CHOSEN_MS = 900;

@@ -4,8 +4,8 @@ import { element, make } from './dom.js';
 import { Panel } from './popover.js';
 import { toast } from './toast.js';
 
-/** @typedef {import('../sdk/messages.js').FutureView} FutureView */
-/** @typedef {import('../sdk/messages.js').Keep} Keep */
+/** @typedef {import('../../sdk/messages.js').FutureView} FutureView */
+/** @typedef {import('../../sdk/messages.js').Keep} Keep */
 /**
  * @typedef {{
  *   fork: (others: number) => Promise<unknown>, again: () => Promise<unknown>,

@@ -2,7 +2,7 @@
 
 import { element, make } from './dom.js';
 
-/** @typedef {import('../sdk/messages.js').ControlView} ControlView */
+/** @typedef {import('../../sdk/messages.js').ControlView} ControlView */
 
 export const SHORTCUTS = /** @type {const} */ ([
   ['p', 'Pause and resume'],

@@ -6,7 +6,7 @@ const KEY = 'worldroom:hinted';
 const SHOWN_MS = 12_000;
 
 export class Hint {
-  /** @param {import('../sdk/storage.js').Memory} memory */
+  /** @param {import('../../sdk/storage.js').Memory} memory */
   constructor(memory) {
     this.memory = memory;
     this.box = element('hint', HTMLElement);
@@ -14,7 +14,7 @@ export class Hint {
   }
 
   /**
-   * @param {import('../sdk/messages.js').ControlView[]} controls
+   * @param {import('../../sdk/messages.js').ControlView[]} controls
    * @param {{ touch: boolean, looks: boolean, keyName: (code: string) => string }} how
    */
   offer(controls, { touch, looks, keyName }) {

@@ -4,12 +4,12 @@
  */
 
 import { element, make, say } from './dom.js';
-import { PARTS } from '../sdk/latency.js';
-import { figures, readStats } from '../sdk/stats.js';
+import { PARTS } from '../../sdk/latency.js';
+import { figures, readStats } from '../../sdk/stats.js';
 import { COLOURS, drawPlot } from './plot.js';
 
-/** @typedef {import('../sdk/latency.js').Latency} Latency */
-/** @typedef {import('../sdk/stats.js').Reading} Reading */
+/** @typedef {import('../../sdk/latency.js').Latency} Latency */
+/** @typedef {import('../../sdk/stats.js').Reading} Reading */
 
 const OPEN_KEY = 'worldroom:hud';
 const LATENCY_EVERY_MS = 250;
@@ -19,7 +19,7 @@ export class Hud {
   /**
    * @param {Latency} latency
    * @param {() => Promise<Iterable<[string, unknown]> | null>} stats
-   * @param {import('../sdk/storage.js').Memory} memory remembers whether it was asked for
+   * @param {import('../../sdk/storage.js').Memory} memory remembers whether it was asked for
    */
   constructor(latency, stats, memory) {
     this.latency = latency;

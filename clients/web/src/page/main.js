@@ -9,7 +9,7 @@ import { listenToKeyboard, listenToShortcuts, SOURCE as KEYBOARD } from '../hand
 import { listenToLook } from '../hands/look.js';
 import { SELECT, START, listenToPads } from '../hands/pad.js';
 import { CONSENT_KEY, NAME_KEY } from '../lobby/lists.js';
-import { Room, Seat, memory, whereIs } from '../sdk/index.js';
+import { Room, Seat, memory, whereIs } from '../../sdk/index.js';
 import { Acts } from './acts.js';
 import { element, say } from './dom.js';
 import { FirstFrame } from './firstframe.js';
@@ -28,7 +28,7 @@ import { Theatre } from './theatre.js';
 import { speak, toast } from './toast.js';
 import { Words } from './words.js';
 
-/** @typedef {import('../sdk/messages.js').Welcome} Welcome */
+/** @typedef {import('../../sdk/messages.js').Welcome} Welcome */
 
 const WORLD_NAMES = { opening: 'Opening', running: 'Live', paused: 'Paused', held: 'Held', closed: 'Ended' };
 const LINK_NAMES = {

@@ -6,8 +6,8 @@
 import { element, say } from './dom.js';
 import { speak } from './toast.js';
 
-/** @typedef {import('../sdk/connection.js').Link} Link */
-/** @typedef {import('../sdk/messages.js').WorldState} WorldState */
+/** @typedef {import('../../sdk/connection.js').Link} Link */
+/** @typedef {import('../../sdk/messages.js').WorldState} WorldState */
 /** `lasts`: it stands until somebody does something. @typedef {{ title: string, text: string, act?: string, still?: boolean }} Words */
 /**
  * `blocked`: the browser does not start the picture by itself. `seen`: a picture was shown on this connection.

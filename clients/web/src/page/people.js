@@ -4,7 +4,7 @@ import { element, make, say } from './dom.js';
 import { Panel } from './popover.js';
 import { speak, toast } from './toast.js';
 
-/** @typedef {import('../sdk/world.js').World} World */
+/** @typedef {import('../../sdk/world.js').World} World */
 /** What the wheel's button says and does now. @typedef {{ text: string, does: boolean, wait_s: number }} WheelAct */
 
 export class People {
@@ -80,7 +80,7 @@ export class People {
 
   /**
    * @param {World} world
-   * @param {import('../sdk/messages.js').Person} person
+   * @param {import('../../sdk/messages.js').Person} person
    */
   #row(world, { participant, name }) {
     const row = make('li', {}, [make('span', { class: 'who', text: participant === world.me ? `${name} (you)` : name })]);

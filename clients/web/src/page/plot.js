@@ -3,9 +3,9 @@
  * the network warm, the display grey, so that one look tells whose the milliseconds are. Rare long bars are cut off.
  */
 
-import { PARTS, percentile } from '../sdk/latency.js';
+import { PARTS, percentile } from '../../sdk/latency.js';
 
-/** @typedef {import('../sdk/latency.js').Sample} Sample */
+/** @typedef {import('../../sdk/latency.js').Sample} Sample */
 
 /** @type {Record<typeof PARTS[number], string>} */
 export const COLOURS = {

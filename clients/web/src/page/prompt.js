@@ -8,8 +8,8 @@ import { element, make, say } from './dom.js';
 import { Panel } from './popover.js';
 import { speak } from './toast.js';
 
-/** @typedef {import('../sdk/messages.js').Transition} Transition */
-/** @typedef {(text: string, how: { transition: Transition, seconds: number }) => import('../sdk/room.js').Fate} Send */
+/** @typedef {import('../../sdk/messages.js').Transition} Transition */
+/** @typedef {(text: string, how: { transition: Transition, seconds: number }) => import('../../sdk/room.js').Fate} Send */
 /** What the world's prompt is. @typedef {{ version: number, text: string, understood: string[], missed: string[] }} Prompt */
 
 const DONE_MS = 6000;
@@ -185,7 +185,7 @@ export class PromptBox {
   /**
    * The words come back, where nothing was written meanwhile; else they are the newest of the earlier ones.
    * @param {number} id
-   * @param {import('../sdk/room.js').SteerError} error
+   * @param {import('../../sdk/room.js').SteerError} error
    * @param {string} text
    */
   #failed(id, error, text) {

@@ -5,7 +5,7 @@ const KEPT = 8;
 
 /** `at` in ms since 1970. @typedef {{ room: string, title: string, at: number }} Visit */
 
-/** @param {import('../sdk/storage.js').Memory} memory @returns {Visit[]} */
+/** @param {import('../../sdk/storage.js').Memory} memory @returns {Visit[]} */
 export function visits(memory) {
   try {
     const list = JSON.parse(memory.get(KEY) ?? '[]');
@@ -16,7 +16,7 @@ export function visits(memory) {
 }
 
 /**
- * @param {import('../sdk/storage.js').Memory} memory
+ * @param {import('../../sdk/storage.js').Memory} memory
  * @param {{ room: string, title: string }} visit
  */
 export function remember(memory, { room, title }) {

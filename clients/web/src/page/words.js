@@ -5,7 +5,7 @@ const KEPT = 30;
 export class Words {
   /**
    * @param {string} room drafts belong to a room, earlier prompts to the person
-   * @param {import('../sdk/storage.js').Memory} memory
+   * @param {import('../../sdk/storage.js').Memory} memory
    */
   constructor(room, memory) {
     this.draftKey = `worldroom:draft:${room}`;

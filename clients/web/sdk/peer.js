@@ -16,9 +16,23 @@ import { read } from './messages.js';
  * }} Wish `access`: the token that opens the room, where the server asks for one. `consent`: what is done may train models
  */
 /** @typedef {'control' | 'input' | 'receipts'} ChannelName */
+/**
+ * @typedef {{
+ *   message: (message: ServerMessage) => void, track: (track: MediaStreamTrack) => void, closing: () => void,
+ * }} PeerEvents
+ */
+/**
+ * A connection, whoever made it. `joins`: its receipts carry the RTP timestamps of the pictures. `pc`: for figures.
+ * @typedef {{
+ *   token: string, joins: boolean, pc: RTCPeerConnection | null, ended: Promise<string>,
+ *   send: (name: ChannelName, message: ClientMessage) => boolean, close: (reason: string) => void,
+ * }} OpenPeer
+ */
+/** How a connection comes about; rejects with a Refusal, or an Error when nobody is there.
+ * @typedef {(wish: Wish, on: PeerEvents) => Promise<OpenPeer>} Way */
 
 const PLAYABLE = /^video\/(h264|vp8)$/i;
-const OPEN_TIMEOUT_MS = 8000;
+export const OPEN_TIMEOUT_MS = 8000;
 const PING_MS = 1000;
 const SILENCE_MS = 4000;
 const DISCONNECTED_MS = 2000;
@@ -58,6 +72,7 @@ export class Peer {
       receipts: this.pc.createDataChannel('receipts', lossy),
     };
     this.token = '';
+    this.joins = true;
     this.heard_ms = performance.now();
     this.pings = 0;
     this.closed = false;
@@ -136,9 +151,7 @@ export class Peer {
 /**
  * Offer, answer, channels open, welcome received. Rejects with a Refusal, or an Error when the server is not there.
  * @param {Wish} wish
- * @param {{
- *   message: (message: ServerMessage) => void, track: (track: MediaStreamTrack) => void, closing: () => void,
- * }} on
+ * @param {PeerEvents} on
  * @returns {Promise<Peer>}
  */
 export async function openPeer(wish, on) {
@@ -186,17 +199,29 @@ async function iceServers(wish) {
  * @returns {Promise<{ sdp: string, token: string, participant: string }>}
  */
 async function offer(wish, sdp) {
-  const { base, room, token, role, person, consent } = wish;
+  const { token, role, person, consent } = wish;
   const body = { sdp, ...(token && { token }), ...(role && { role }), ...(person && { name: person }), ...(consent && { consent }) };
-  const response = await fetch(`${base}v1/rooms/${encodeURIComponent(room)}/offer`, {
+  const answer = await ask(wish, 'offer', JSON.stringify(body));
+  if (typeof answer?.sdp !== 'string') throw new Error('the answer is none of Worldroom');
+  return answer;
+}
+
+/**
+ * POST something to the room; its answer, or a Refusal.
+ * @param {Wish} wish
+ * @param {string} path
+ * @param {string} body
+ * @returns {Promise<any>}
+ */
+export async function ask(wish, path, body) {
+  const response = await fetch(`${wish.base}v1/rooms/${encodeURIComponent(wish.room)}/${path}`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...credentials(wish) },
-    body: JSON.stringify(body),
+    body,
     signal: AbortSignal.timeout(OPEN_TIMEOUT_MS),
   });
   const answer = await response.json().catch(() => ({}));
-  if (response.ok && typeof answer?.sdp === 'string') return answer;
-  if (response.ok) throw new Error('the answer is none of Worldroom');
+  if (response.ok) return answer;
   const said = answer !== null && typeof answer.detail === 'object' && answer.detail !== null ? answer.detail : answer;
   const wait_s = Number(said?.retry_after_s ?? response.headers.get('Retry-After')) || 0;
   const code = String(said?.code ?? said?.reason ?? response.status);
@@ -236,7 +261,7 @@ function fail(reason) {
  * @param {Promise<T>} work
  * @returns {Promise<T>}
  */
-function within(limit_ms, work) {
+export function within(limit_ms, work) {
   return Promise.race([
     work,
     new Promise((_, reject) => {

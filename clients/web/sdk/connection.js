@@ -12,7 +12,7 @@ import { Refusal, openPeer, support } from './peer.js';
 /** @typedef {import('./messages.js').ClientMessage} ClientMessage */
 /** @typedef {import('./messages.js').ServerMessage} ServerMessage */
 /** @typedef {import('./messages.js').Role} Role */
-/** @typedef {import('./peer.js').Peer} Peer */
+/** @typedef {import('./peer.js').OpenPeer} OpenPeer */
 /**
  * What a person should know about the connection. `until_ms`: when the next attempt comes (performance.now()).
  * `stopped`: the server said that it stops. `since_ms`: when the line was lost.
@@ -39,10 +39,11 @@ export class Connection {
   /**
    * @param {{
    *   base: string, name: string, person?: string | null, role?: Role | null, seat: import('./seat.js').Seat,
-   *   consent?: boolean, on: ConnectionEvents,
-   * }} options
+   *   consent?: boolean, on: ConnectionEvents, way?: import('./peer.js').Way,
+   * }} options `way`: how a connection comes about, if not directly
    */
-  constructor({ base, name, person = null, role = null, seat, consent = false, on }) {
+  constructor({ base, name, person = null, role = null, seat, consent = false, on, way = openPeer }) {
+    this.way = way;
     this.base = base;
     this.name = name;
     this.person = person;
@@ -51,7 +52,7 @@ export class Connection {
     this.role = role;
     this.seat = seat;
     this.on = on;
-    /** @type {Peer | null} */
+    /** @type {OpenPeer | null} */
     this.peer = null;
     this.running = false;
     this.stopped = false;
@@ -93,7 +94,7 @@ export class Connection {
     while (this.running) {
       if (failures === 0) this.on.link({ phase: 'connecting' });
       try {
-        const peer = await openPeer(this.#wish(), { ...this.on, message: (message) => this.#hear(message) });
+        const peer = await this.way(this.#wish(), { ...this.on, message: (message) => this.#hear(message) });
         if (!this.running) return peer.close('stopped');
         failures = 0;
         this.stopped = false;

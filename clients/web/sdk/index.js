@@ -23,17 +23,17 @@ export function whereIs(address) {
  * @param {string | URL} address
  * @param {{
  *   person?: string | null, role?: import('./messages.js').Role | null, storage?: () => Storage, token?: string | null,
- *   consent?: boolean,
+ *   consent?: boolean, way?: import('./peer.js').Way,
  * }} [options] `token`: opens the room, where it is not in the address. `storage`: where the seat is remembered across
- *   reloads. `consent`: what is done in the room may be used to train models
+ *   reloads. `consent`: what is done in the room may be used to train models. `way`: `throughLiveKit(...)`, if not directly
  */
-export function connect(address, { person = null, role = null, storage, token = null, consent = false } = {}) {
+export function connect(address, { person = null, role = null, storage, token = null, consent = false, way } = {}) {
   const { base, name, access } = whereIs(address);
   const none = () => {
     throw new Error('nothing is remembered');
   };
   const seat = new Seat(name, memory(storage ?? none), token ?? access);
-  const room = new Room({ base, name, seat, person, role, consent });
+  const room = new Room({ base, name, seat, person, role, consent, way });
   room.start();
   return room;
 }

@@ -53,10 +53,10 @@ export class Room extends Emitter {
   /**
    * @param {{
    *   base: string, name: string, seat: import('./seat.js').Seat, person?: string | null,
-   *   role?: import('./messages.js').Role | null, consent?: boolean,
+   *   role?: import('./messages.js').Role | null, consent?: boolean, way?: import('./peer.js').Way,
    * }} options
    */
-  constructor({ base, name, seat, person = null, role = null, consent = false }) {
+  constructor({ base, name, seat, person = null, role = null, consent = false, way }) {
     super();
     this.name = name;
     this.seat = seat;
@@ -73,7 +73,7 @@ export class Room extends Emitter {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
     this.connection = new Connection({
-      base, name, person, role, seat, consent,
+      base, name, person, role, seat, consent, way,
       on: {
         link: (link) => this.#linked(link),
         message: (message) => this.#hear(message),
@@ -309,7 +309,8 @@ export class Room extends Emitter {
         this.hold.restart(performance.now());
         break;
       case 'receipt':
-        this.#joined(this.latency.receipt(message));
+        if (this.peer?.joins ?? true) this.#joined(this.latency.receipt(message));
+        else this.#explained(message);
         break;
       case 'accepted':
         this.asked.get(message.id)?.accept();
@@ -338,6 +339,11 @@ export class Room extends Emitter {
     this.asked.delete(problem.id ?? 0);
     if (fate) fate.fail(new SteerError(problem.code, problem.detail));
     else this.emit('problem', problem);
+  }
+
+  /** A receipt of a picture that cannot be found: it counts as seen when it comes. @param {import('./messages.js').Receipt} receipt */
+  #explained(receipt) {
+    if (this.world.seen(receipt)) this.emit('frame', { receipt, shown_ms: performance.now(), samples: [] });
   }
 
   /** @param {import('./latency.js').Joined | null} joined */
