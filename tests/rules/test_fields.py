@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from worldroom.tests.paths import ROOT
 from worldroom.tests.rules.sources import SOURCES, TESTS, parsed, relative
 
-PAGE = "\n".join(path.read_text() for path in sorted((ROOT / "clients" / "web" / "src").rglob("*.js")))
+WEB = ROOT / "clients" / "web"
+PAGE = "\n".join(path.read_text() for folder in ("sdk", "src") for path in sorted((WEB / folder).rglob("*.js")))
 
 SERVER = tuple(path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("rtc", "sessions", "engine", "models"))
 
