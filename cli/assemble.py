@@ -47,6 +47,7 @@ from ..sessions.rooms.recording import RoomRecordings
 from ..sessions.rooms.rooms import Rooms
 from ..sessions.rooms.suspend import RoomSuspension
 from ..sessions.rooms.suspend_store import SuspendStore
+from .adapter_options import AdaptersSpec
 from .checkpoints import checkpoint_of
 from .export_tar import export_tar
 from .folders import cache_dir
@@ -93,6 +94,7 @@ class ServeSpec:
     livekit: LiveKitSpec | None = None
     media_address: str | None = None
     log_format: LogFormat = LogFormat.TEXT
+    adapters: AdaptersSpec = field(default_factory=AdaptersSpec)
 
 
 async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
@@ -120,7 +122,15 @@ async def _serve(
     simulated = all(device.sheet for device in spec.devices)
     checkpoint = None if simulated else checkpoint_of(spec.card, spec.checkpoint)
     serving = WorkerSpec(
-        (spec.card,), choice, spec.engine, worlds, checkpoint, prices, SPARE_AFTER_S, {spec.card: options}
+        (spec.card,),
+        choice,
+        spec.engine,
+        worlds,
+        checkpoint,
+        prices,
+        SPARE_AFTER_S,
+        {spec.card: options},
+        adapters=spec.adapters.folder,
     )
     clock = SystemClock()
     engine = WorkerPool(workers(serving, spec.devices, clock))
@@ -134,7 +144,7 @@ async def _serve(
         aside = None if opened.redis is None else SuspendStore(opened.redis, ROOM_KEEP_S)
         if aside is not None:
             suspension = RoomSuspension(aside, engine, history)
-        rooms_spec = RoomsSpec(card=spec.card, lease_s=spec.lease_seconds)
+        rooms_spec = RoomsSpec(card=spec.card, lease_s=spec.lease_seconds, adapters=spec.adapters.stack)
         recordings = Recordings(spec.journal.data / "recordings", clock)
         stack.push_async_callback(recordings.close)
         await asyncio.to_thread(recordings.salvaged)

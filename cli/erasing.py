@@ -21,7 +21,7 @@ from .changing import OpenJournal, changing
 from .journal_place import JournalPlace, rewrite
 from .journaling import FAULTS, known
 from .replaying import FAULTS as REPLAY_FAULTS
-from .replaying import serving_spec
+from .replaying import Weights, serving_spec
 from .stored_worlds import forget_checkpoints
 
 ERASING_FAULTS = (*FAULTS, *REPLAY_FAULTS, SuspendStoreError)
@@ -74,7 +74,7 @@ def _eraser(place: JournalPlace, opened: OpenJournal) -> Eraser:
 async def _embeddings(script: replay.Script, checkpoint: Path | None, given: Mapping[str, str]) -> Mapping[str, bytes]:
     if not script.texts:
         return script.embeddings
-    engine = WorkerClient(serving_spec(script, checkpoint, given), SystemClock())
+    engine = WorkerClient(serving_spec(script, Weights(checkpoint), given), SystemClock())
     try:
         await engine.start()
         return await embeddings(engine, script, f"redact-{secrets.token_hex(4)}")

@@ -28,6 +28,7 @@ def replay(
     first: Annotated[int, typer.Option("--from", min=0, help="Chunk from which on it is shown and compared.")] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="Denoise steps: a counterfactual.")] = None,
     prompt: Annotated[str | None, typer.Option(help="Words in place of all it had: a counterfactual.")] = None,
+    adapters: Annotated[Path | None, typer.Option(help="Folder of the adapters it was made with.")] = None,
     option: OptionFlag = None,
     as_json: JsonFlag = False,
     *,
@@ -38,7 +39,7 @@ def replay(
     Exit status 1 when a chunk differs; the first one is named. A counterfactual is compared with nothing, and says so.
     """
     from ..sessions.journal.replay import ReplayAsk
-    from .replaying import FAULTS, play
+    from .replaying import FAULTS, Weights, play
 
     if session is None:
         show_sessions(journal.place(), 20, as_json)
@@ -47,7 +48,8 @@ def replay(
     if verify and ask != ReplayAsk():
         raise fail("--verify compares all that was recorded: without --from, --weights, --steps and --prompt")
     try:
-        report = asyncio.run(play(session, place, out, weights or checkpoint, options_of(option), ask))
+        folders = Weights(weights or checkpoint, adapters)
+        report = asyncio.run(play(session, place, out, folders, options_of(option), ask))
     except FAULTS as error:
         raise fail(str(error)) from None
     if as_json:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -68,11 +69,19 @@ FAULTS = (
 """What the person who asked can put right; one line each."""
 
 
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Folders of a card's published weights and of adapters; None = the card's own, and none."""
+
+    checkpoint: Path | None = None
+    adapters: Path | None = None
+
+
 async def play(
     session: str,
     place: JournalPlace,
     out: Path | None,
-    checkpoint: Path | None,
+    weights: Weights,
     given: Mapping[str, str],
     ask: again.ReplayAsk,
 ) -> ReplayReport:
@@ -82,7 +91,7 @@ async def play(
         if session not in names:
             raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
         script = await again.read(history.events(session))
-    engine = WorkerClient(serving_spec(script, checkpoint, given, ask.steps), SystemClock())
+    engine = WorkerClient(serving_spec(script, weights, given, ask.steps), SystemClock())
     movie = None if out is None else _film(out, catalog.card(script.opened.card).frame.fps)
 
     with progress("chunks") as bar:
@@ -135,12 +144,13 @@ def chunks_until(script: again.Script, frame: api.Frame) -> int:
 
 
 def serving_spec(
-    script: again.Script, checkpoint: Path | None, given: Mapping[str, str], steps: int | None = None
+    script: again.Script, weights: Weights, given: Mapping[str, str], steps: int | None = None
 ) -> WorkerSpec:
     """`steps`: others than were recorded."""
     opened = script.opened
     options = catalog.options(opened.card, given)
     sampler = catalog.card(opened.card, options).recipe.default.sampler
     choice = RuntimeChoice(sampler, steps or opened.steps, Precision(opened.precision)).in_mode(opened.mode)
-    checkpoint = checkpoint_of(opened.card, checkpoint)
-    return WorkerSpec((opened.card,), choice, EngineSpec(slots=1), None, checkpoint, options={opened.card: options})
+    checkpoint, engine = checkpoint_of(opened.card, weights.checkpoint), EngineSpec(slots=1)
+    named = {opened.card: options}
+    return WorkerSpec((opened.card,), choice, engine, None, checkpoint, options=named, adapters=weights.adapters)

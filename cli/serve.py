@@ -10,6 +10,7 @@ import typer
 from ..engine.spec import SLOTS_AUTO, EngineSpec
 from ..engine.worker.devices import BadDevice, WorkerDevice, named
 from .access import AccessOptions
+from .adapter_options import AdapterOptions
 from .engine_options import EngineOptions
 from .errors import fail
 from .journal_options import JournalOptions, KeepOptions, RecordWhat
@@ -21,7 +22,7 @@ from .options import OptionFlag, options_of
 AUTO, SLOTS_MAX = "auto", 256
 
 
-@takes(EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions)
+@takes(EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions, AdapterOptions)
 def serve(
     card: Annotated[str, typer.Option(help="The world to serve; `worldroom cards list` shows them.")] = "drive",
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
@@ -29,9 +30,7 @@ def serve(
     slots: Annotated[
         str, typer.Option(help="Sessions to allocate memory for, 1 to 256 or what fits; auto: 16 or what fits.")
     ] = AUTO,
-    steps: Annotated[
-        int | None, typer.Option(help="Denoise steps per chunk; the card's recipe says which are allowed.")
-    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Denoise steps per chunk; the card's recipe allows some.")] = None,
     compiled: Annotated[bool, typer.Option("--compiled", help="Run blocks compiled, where the recipe allows.")] = False,
     invariant: Annotated[bool, typer.Option("--invariant", help="Shared passes, each world keeps its bits.")] = False,
     inexact: Annotated[
@@ -52,6 +51,7 @@ def serve(
     keep: KeepOptions,
     access: AccessOptions,
     network: NetworkOptions,
+    adapters: AdapterOptions,
 ) -> None:
     """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
     from .assemble import ServeSpec, UserFault, run_server
@@ -81,6 +81,7 @@ def serve(
         log_format=log_format,
         tls=access.tls(),
         options=options_of(option),
+        adapters=adapters.checked(),
     )
     listener = listen(host, port)
     try:

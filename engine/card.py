@@ -114,7 +114,8 @@ class CardRuntime:
             return 0.0, then
         return costs.price(current, 1) + sum(costs.mean(key, 1) for key in following), then
 
-    def info(self) -> CardInfo:
+    def info(self, adapters: tuple[str, ...] = ()) -> CardInfo:
+        """`adapters`: names of all that this server has."""
         card, frame, able = self.loaded.card, self.loaded.card.frame, self.loaded.card.capabilities
         return CardInfo(
             name=card.name,
@@ -133,6 +134,7 @@ class CardRuntime:
             about=card.about,
             pointer=card.pointer,
             prompt_chars=card.prompt_chars,
+            adapters=() if self.loaded.adapters is None else adapters,
             takes=able.takes,
             gives=able.gives,
             previews=able.previews,

@@ -8,6 +8,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -17,6 +18,7 @@ from ..models.contract.loaded import LoadedCard
 from . import api
 from .admission.admission import Admission
 from .admission.rules import Refusal
+from .caches.adapter_shelf import AdapterShelf
 from .caches.feature_cache import FeatureCache
 from .caches.store import SnapshotFolder
 from .cancel import CancelScope
@@ -61,6 +63,7 @@ class Engine:
         store: SnapshotFolder | None = None,
         checkpointed: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
         prices: CostStore | None = None,
+        adapters: Path | None = None,
         observers: tuple[Observer, ...] = (Finite(),),
     ) -> None:
         self._spec, self._clock = spec, clock
@@ -78,6 +81,7 @@ class Engine:
         self._commands: deque[api.Command] = deque()
         rules = Rules(spec.max_rows, spec.ageing, spec.seed, spec.policy)
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)
+        threads = encoder_threads(spec.encoder_threads)
         self.services = Services(
             clock,
             spec,
@@ -85,12 +89,13 @@ class Engine:
             self._dispatcher,
             FeatureCache(FEATURES_MAX, spec.feature_bytes_max),
             encoder,
-            encoder_threads(spec.encoder_threads),
+            threads,
             rendition_threads(),
             CancelScope(),
             store,
             checkpointed,
             prices,
+            AdapterShelf(adapters, spec.adapter_bytes_max, threads),
         )
         self._maintenance = Maintenance(self.runtimes, self.services, self._device.model)
         self._serving: asyncio.Task[None] | None = None
@@ -169,8 +174,9 @@ class Engine:
         resume_state: ResumeState | None = None,
         snapshot: bytes | None = None,
     ) -> EngineSession:
-        served, fits = self.runtimes[opening.card], self._admission.fits
-        session = EngineSession(opening, served, self.services, events, self._released, fits, resume_state, snapshot)
+        served, fits, too_much = self.runtimes[opening.card], self._admission.fits, self._admission.too_much
+        more = self._released, fits, too_much, resume_state, snapshot
+        session = EngineSession(opening, served, self.services, events, *more)
         self._sessions[session.session] = session
         return session
 
@@ -193,7 +199,7 @@ class Engine:
         loaded, choice = served.loaded, served.loaded.choice
         return api.Opened(
             session.session,
-            served.info(),
+            served.info(self.services.adapters.names),
             loaded.weights,
             session.steps,
             str(choice.precision),
@@ -207,7 +213,7 @@ class Engine:
         self._commands.append(command)
 
     def cards(self) -> tuple[api.CardInfo, ...]:
-        return tuple(served.info() for served in self.runtimes.values())
+        return tuple(served.info(self.services.adapters.names) for served in self.runtimes.values())
 
     def capacity(self) -> tuple[api.Capacity, ...]:
         sessions, rounds = tuple(self._sessions.values()), self._maintenance.inspection.rounds
@@ -249,11 +255,9 @@ class Engine:
 
     def check_integrity(self) -> None:
         """Raise `slab_pool.PoolCorrupt` when any pool contradicts itself."""
-        self.services.features.check_integrity()
+        self.services.check_integrity()
         for served in self.runtimes.values():
             served.pool.check_integrity()
-
-    # ---- commands --------------------------------------------------------------------------------------------------
 
     def _obey(self) -> None:
         """Carry out what was posted until now; answers to what that causes come after everything else had a turn."""

@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from ..clock import Clock
+from .caches.adapter_shelf import AdapterShelf
 from .caches.feature_cache import FeatureCache
 from .caches.store import SnapshotFolder
 from .cancel import CancelScope
@@ -22,8 +23,8 @@ class Services:
     way to them. `scope` roots the cancellation tree.
 
     `store` keeps checkpoints, None = nobody wants any; `checkpointed(session, chunk, epoch)` hears of every one.
-    `prices` stores what steps cost, None = every start measures. `encoding`: prompts on their way to be features, by
-    key.
+    `prices` stores what steps cost, None = every start measures. `adapters`: what worlds may have beside the weights.
+    `encoding`: prompts on their way to be features, by key.
     """
 
     clock: Clock
@@ -38,7 +39,13 @@ class Services:
     store: SnapshotFolder | None
     checkpointed: Callable[[str, int, int], None]
     prices: CostStore | None
+    adapters: AdapterShelf
     encoding: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    def check_integrity(self) -> None:
+        """Raise `slab_pool.PoolCorrupt` when what sessions share contradicts itself."""
+        self.features.check_integrity()
+        self.adapters.check_integrity()
 
     async def close(self) -> None:
         """End the threads of the encoders; nothing is encoded any more."""

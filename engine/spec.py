@@ -29,10 +29,11 @@ class EngineSpec:
 
     `max_rows`: rows of one batch. `ageing`: seconds after which
     background work competes with everyone. `kbps`: video rate to start with; `kbps_max` is the ceiling of `SetBitrate`.
-    `feature_bytes_max`: of prompt embeddings. `suspend_after`: seconds after which a paused session gives its slot
-    back. `checkpoint_*`: a world is written down after so many seconds or chunks; after a large one, no sooner than
-    `checkpoint_rate` bytes a second allow. `worlds_memory`, `worlds_disk`: bytes of all worlds that are written down,
-    in host memory and, where there is a folder, on disk. `seed` draws between equals.
+    `feature_bytes_max`: of prompt embeddings. `adapter_bytes_max`: of adapters that are attached. `suspend_after`:
+    seconds after which a paused session gives its slot back. `checkpoint_*`: a world is written down after so many
+    seconds or chunks; after a large one, no sooner than `checkpoint_rate` bytes a second allow. `worlds_memory`,
+    `worlds_disk`: bytes of all worlds that are written down, in host memory and, where there is a folder, on disk.
+    `seed` draws between equals.
     `policy` is STEP; REQUEST is there to compare with.
     """
 
@@ -45,6 +46,7 @@ class EngineSpec:
     kbps_max: int = 6000
     encoder_threads: int = 2
     feature_bytes_max: int = 64 << 20
+    adapter_bytes_max: int = 1 << 30
     suspend_after: float = 20.0
     checkpoint_seconds: float = 0.5
     checkpoint_chunks: int = 24

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from .adapter_messages import Adapt
 from .terms import ChannelMessage, ControlLevel, Keep, KeyCode, PromptText, Seq
 
 
@@ -155,6 +156,7 @@ class Ping(ChannelMessage, frozen=True):
 ClientMessage = (
     Input
     | Prompt
+    | Adapt
     | PauseWorld
     | ResumeWorld
     | ResetWorld

@@ -7,6 +7,8 @@ GAUGES = frozenset(
 )
 """Fields that are of now; all others only grow."""
 
+ASK_REFUSALS = frozenset({"not_understood", "bad_prompt", "busy", "bad_adapter", "no_compute"})
+
 
 @dataclass(slots=True)
 class RoomsCounters:
@@ -54,6 +56,13 @@ class RoomsCounters:
     journal_cut: int = 0
     journal_archive_errors: int = 0
     journal_hot_bytes: int = 0
+
+    def take_fault(self, code: str) -> None:
+        """A fault of the engine, or words or adapters that it takes back without having failed."""
+        if code in ASK_REFUSALS:
+            self.prompts_refused += 1
+        else:
+            self.faults += 1
 
 
 @dataclass(slots=True)

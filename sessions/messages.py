@@ -10,6 +10,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from .adapter_messages import Adapt as Adapt
+from .adapter_messages import AdapterChoice as AdapterChoice
+from .adapter_messages import AdaptersChanged as AdaptersChanged
 from .client_messages import Choose as Choose
 from .client_messages import ClientMessage as ClientMessage
 from .client_messages import Feedback as Feedback
@@ -77,6 +80,7 @@ class Welcome(ChannelMessage, frozen=True):
 
     `first_frame` None = worlds begin from words alone. `recache`: prompts may use that transition. `pointer`: the
     world takes motion. `prompt_chars`: code points that a prompt may have. `lease_s`: so long an empty room is held.
+    `adapters`: names that `Adapt` takes. `stack`: what the world has of them.
     """
 
     room: str
@@ -101,6 +105,8 @@ class Welcome(ChannelMessage, frozen=True):
     pointer: bool = False
     prompt_chars: int = 500
     lease_s: float = 0.0
+    adapters: tuple[str, ...] = ()
+    stack: tuple[AdapterChoice, ...] = ()
 
 
 class Accepted(ChannelMessage, frozen=True):
@@ -231,6 +237,7 @@ ServerMessage = (
     | StateChanged
     | SideBySide
     | PromptChanged
+    | AdaptersChanged
     | Participants
     | Pong
     | Receipt

@@ -1,7 +1,8 @@
-"""What the HTTP interface shows of rooms: the answer to a first frame, one room in a list."""
+"""What the HTTP interface shows of rooms: refusals, answers to a first frame and to adapters, one room in a list."""
 
 import msgspec
 
+from .adapter_messages import AdapterChoice, AdapterStack
 from .messages import WorldState
 
 
@@ -12,6 +13,19 @@ class FirstFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     frames: int
     width: int
     height: int
+
+
+class AdaptersBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/rooms/{room}/adapters."""
+
+    stack: AdapterStack
+
+
+class AdaptersView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The 200 answer of POST /v1/rooms/{room}/adapters: from this chunk on the world is made with this stack."""
+
+    chunk: int
+    stack: tuple[AdapterChoice, ...]
 
 
 class RecordingView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

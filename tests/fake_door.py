@@ -25,6 +25,7 @@ CARD = api.CardInfo(
     suggestions=("a sunny day", "a snowy night"),
     price_us=10_000,
     bytes_per_session=1000,
+    adapters=("film", "snow"),
 )
 TIMINGS = api.Timings(wait_us=1, step_us=2, decode_us=3, encode_us=4)
 BEAT = 0.04  # one chunk of one frame at 25 fps
@@ -133,6 +134,8 @@ class FakeDoor:
                     self._encoded(world, command)  # known: answered within the call
                 else:
                     asyncio.get_running_loop().call_later(self.encode_s, self._encoded, world, command)
+            case api.SetAdapters():
+                asyncio.get_running_loop().call_later(self.encode_s, self._adapted, world, command)
             case api.Close():
                 assert world.task is not None
                 world.task.cancel()
@@ -156,6 +159,14 @@ class FakeDoor:
 
     def of(self, kind: Any) -> list[api.Command]:
         return [command for command in self.posted if isinstance(command, kind)]
+
+    def _adapted(self, world: FakeWorld, command: api.SetAdapters) -> None:
+        """A stack that is stronger than 3 in all is refused."""
+        if sum(abs(ask.scale) for ask in command.stack) > 3:
+            world.events(api.Fault(world.name, "no_compute", "too strong", False, adapters_version=command.version))
+            return
+        shares = tuple(api.AdapterShare(f"key of {ask.name}", ask.scale) for ask in command.stack)
+        world.events(api.AdaptersReady(world.name, command.version, shares, 4 * len(shares), 1000))
 
     def _encoded(self, world: FakeWorld, command: api.EncodePrompt) -> None:
         if "???" in command.text:

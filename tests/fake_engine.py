@@ -13,7 +13,7 @@ from worldroom.engine.engine import Engine
 from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
-from worldroom.models.contract.conditions import Conditions, PromptShare
+from worldroom.models.contract.conditions import AdapterShare, Conditions, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.placement import Placement, realtime
@@ -68,6 +68,9 @@ class Person:
     answers: bool = True
     epoch: int = 0
     key: str = ""
+    adapters: tuple[AdapterShare, ...] = ()
+    conditions: dict[int, Conditions] = field(default_factory=dict)
+    """Of the chunks that were begun."""
     due: api.ChunkDue | None = None
     dues: list[tuple[float, int]] = field(default_factory=list)
     frames: list[tuple[float, api.Frame]] = field(default_factory=list)
@@ -115,7 +118,10 @@ class Person:
             return
         due, self.due = self.due, None
         share = (PromptShare(self.key, 1.0),)
-        conditions = Conditions(self.epoch, self.controls(due.chunk), (0.0, 0.0), share, 1, due.chunk)
+        conditions = Conditions(
+            self.epoch, self.controls(due.chunk), (0.0, 0.0), share, 1, due.chunk, adapters=self.adapters
+        )
+        self.conditions[due.chunk] = conditions
         self.engine.post(api.Begin(self.session, due.chunk, conditions))
 
     def supersede(self, restart: bool = False, seed: int = 0) -> None:

@@ -84,7 +84,6 @@ class RoomClient:
 
     def press(self, key: str) -> int:
         """Key down, by a control's name or a KeyboardEvent.code such as ArrowLeft; the sequence that receipts answer.
-
         Raises ValueError, with the keys there are, for one that presses nothing in this world.
         """
         at, before = time.monotonic(), self._pad.seq
@@ -105,6 +104,11 @@ class RoomClient:
     async def prompt(self, text: str, transition: Transition = Transition.BLEND, seconds: float = 0.5) -> int:
         """Change the world by words; the id for `applied`. Raises `RoomRefused`, which says what is wrong with them."""
         return await self._steer(lambda id: wire.Prompt(id, text, transition, seconds))
+
+    async def adapt(self, *stack: str | tuple[str, float]) -> int:
+        """Put adapters beside the world's weights, by name or (name, scale); none takes them away."""
+        made = tuple(wire.AdapterChoice(one) if isinstance(one, str) else wire.AdapterChoice(*one) for one in stack)
+        return await self._steer(lambda id: wire.Adapt(id, made))
 
     async def reset(self, seed: int | None = None) -> int:
         return await self._steer(lambda id: wire.ResetWorld(id, seed))
@@ -127,7 +131,6 @@ class RoomClient:
 
     async def first_frame(self, file: Path) -> wire.FirstFrame:
         """Begin the world anew from a picture (PNG, JPEG, WebP) or the end of a video (MP4, WebM); the driver's alone.
-
         Raises `RoomRefused`, `NoServer`, OSError, or ValueError on a file of another name.
         """
         return await upload(self._place, self.token, file)
@@ -141,7 +144,6 @@ class RoomClient:
 
     async def pass_wheel(self, name: str | None = None) -> int:
         """Hand the wheel to whoever goes by that name; without one let go of it, or take it when it is free.
-
         Raises `RoomRefused` when that is not possible, ValueError when nobody of that name is here.
         """
         people = self.participants.people if self.participants is not None else ()
@@ -156,7 +158,6 @@ class RoomClient:
 
     async def frames(self) -> AsyncIterator[RoomFrame]:
         """Frames in order with their receipts; one that nobody takes in time is dropped and counted.
-
         Raises `RoomRefused` or `NoServer` when the room is gone and patience is over.
         """
         while (frame := await self.pictures.next()) is not None:
@@ -283,7 +284,6 @@ async def join(
     shape: Callable[[Connection], None] | None = None,
 ) -> AsyncIterator[RoomClient]:
     """Join a room by its page's address and stay for the length of the block; by the server's alone, in a fresh room.
-
     `access`: the token that opens it, where it is not in the address. `cacert`: who signed the server's certificate.
     `name`: what the others read. `patience`: seconds to keep trying while the server is away or full. `first_frame`:
     begin the world from this file, see `RoomClient.first_frame`. `consent`: what is done here may be used to train

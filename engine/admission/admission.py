@@ -103,8 +103,16 @@ class Admission:
 
     def fits(self, session: EngineSession) -> bool:
         """Whether one that is suspended can come back; it has been in before, so it passes the line."""
-        need = self._need(session.served, session.latency_class, session.steps)
+        need = self._need(session.served, session.latency_class, session.steps, session.world.work)
         return refuse(need, self._room(session.served, None)) is None
+
+    def too_much(self, session: EngineSession, work: float) -> str | None:
+        """Why the chunks of one that is in cannot take `work` times a plain one's; None = they can."""
+        now, then = self.share(session), self._need(session.served, session.latency_class, session.steps, work).share
+        used = self._room(session.served, None).share_used - (0.0 if session.suspended else now)
+        if then <= now or used + then <= self._spec.share_cap:
+            return None
+        return f"it takes {then:.0%} of the device beside {used:.0%} of others, {self._spec.share_cap:.0%} may be given"
 
     def refuses_branches(self, session: EngineSession, count: int) -> Refusal | None:
         """Why so many other futures of a session have no place, if they have none. They share what it has committed:
@@ -112,12 +120,13 @@ class Admission:
         """
         served, spec = session.served, session.served.pool.spec
         shared = spec.sink * spec.bytes_per_entry if served.loaded.shares else 0
-        need, room = self._need(served, session.latency_class, session.steps), self._room(served, None)
+        need = self._need(served, session.latency_class, session.steps, session.world.work)
+        room = self._room(served, None)
         need = replace(need, chunk_price=need.share * count * need.chunk_seconds, bytes=(need.bytes - shared) * count)
         return refuse(need, replace(room, slots_used=room.slots_used + count - 1))
 
     def share(self, session: EngineSession) -> float:
-        return self._need(session.served, session.latency_class, session.steps).share
+        return self._need(session.served, session.latency_class, session.steps, session.world.work).share
 
     def sessions_max(self, served: CardRuntime) -> int:
         """Interactive sessions that fit at today's price, alone on the device; an empty one takes one at any price."""
@@ -184,8 +193,8 @@ class Admission:
         served = self._served[command.card]
         return choices(command.steps, served.default_steps, served.loaded.card.recipe.steps_allowed())
 
-    def _need(self, served: CardRuntime, latency_class: api.LatencyClass, steps: int) -> Demand:
-        price = served.load(self._costs, steps)
+    def _need(self, served: CardRuntime, latency_class: api.LatencyClass, steps: int, work: float = 1.0) -> Demand:
+        price = served.load(self._costs, steps) * work
         return Demand(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
 
     def _room(self, served: CardRuntime, line: str | None) -> Headroom:

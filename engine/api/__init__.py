@@ -1,8 +1,9 @@
 """The one door of the engine: the only package of it that rtc and sessions see. Imports no tensor library."""
 
-from ...models.contract.conditions import Conditions, PromptMeaning, PromptShare
+from ...models.contract.conditions import AdapterShare, Conditions, PromptMeaning, PromptShare
 from ...models.contract.first_frames import FirstFrames, FirstFramesSize
 from ...models.contract.version import JOURNALS_SINCE, UnknownContract, check_contract
+from .adapters import AdapterAsk, AdaptersReady, SetAdapters
 from .client import EngineClient, SuspendableEngine
 from .door import (
     Begin,
@@ -41,6 +42,9 @@ from .rendition import Rendition
 
 __all__ = [
     "JOURNALS_SINCE",
+    "AdapterAsk",
+    "AdapterShare",
+    "AdaptersReady",
     "BatchRan",
     "Begin",
     "Branch",
@@ -81,6 +85,7 @@ __all__ = [
     "RequestKey",
     "Resume",
     "SessionInfo",
+    "SetAdapters",
     "SetBitrate",
     "Shortage",
     "ShowBeside",

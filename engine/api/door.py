@@ -9,6 +9,7 @@ from enum import StrEnum
 from ...models.contract.conditions import Conditions, PromptMeaning
 from ...models.contract.first_frames import FirstFrames
 from ...models.contract.version import CONTRACT_VERSION
+from .adapters import AdaptersReady, SetAdapters
 from .frames import Frame, Rendered, Timings
 from .info import CardInfo
 from .message import LatencyClass, Message
@@ -151,7 +152,19 @@ class SetBitrate(Message, frozen=True):
     rendition: Rendition = Rendition.H264
 
 
-Command = Close | EncodePrompt | HoldPrompt | Begin | Supersede | Pause | Resume | RequestKey | SetBitrate | ShowBeside
+Command = (
+    Close
+    | EncodePrompt
+    | SetAdapters
+    | HoldPrompt
+    | Begin
+    | Supersede
+    | Pause
+    | Resume
+    | RequestKey
+    | SetBitrate
+    | ShowBeside
+)
 
 
 # ---- events: out of the engine -------------------------------------------------------------------------------------
@@ -256,7 +269,7 @@ class ChunkCancelled(Message, frozen=True):
 class Fault(Message, frozen=True):
     """A session's work failed; the session goes on from its last commit. `fatal`: not by itself, `Resume` tries again.
 
-    `prompt_version` > 0: the prompt that could not be encoded.
+    `prompt_version` > 0: the prompt that could not be encoded; `adapters_version` > 0: the stack that cannot be had.
     """
 
     session: str
@@ -264,6 +277,7 @@ class Fault(Message, frozen=True):
     detail: str
     fatal: bool
     prompt_version: int = 0
+    adapters_version: int = 0
 
 
-Event = PromptEncoded | ChunkDue | ChunkDone | ChunkCancelled | Frame | Rendered | Fault
+Event = PromptEncoded | AdaptersReady | ChunkDue | ChunkDone | ChunkCancelled | Frame | Rendered | Fault

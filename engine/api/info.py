@@ -15,7 +15,7 @@ class CardInfo(Message, frozen=True):
     `first_frames`: what a world may start from, None = words alone. `recache`: a prompt may rebuild what it remembers.
     `about`: one sentence for people. `pointer`: it takes motion. `prompt_chars`: code points that a prompt may have.
     `takes` and `gives`: what goes into a session and comes out of it (text, controls, first_frames; packets).
-    `previews`: it shows parts of a chunk before that is done.
+    `previews`: it shows parts of a chunk before that is done. `adapters`: names of those that its worlds may have.
     """
 
     name: str
@@ -37,6 +37,7 @@ class CardInfo(Message, frozen=True):
     takes: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
     previews: bool = False
+    adapters: tuple[str, ...] = ()
 
 
 class Capacity(Message, frozen=True):

@@ -6,6 +6,7 @@ device's thread.
 
 from dataclasses import dataclass
 
+from ...models.contract.adapters import Adapter
 from ...models.contract.cache import place
 from ...models.contract.loaded import Copied, LoadedCard
 
@@ -29,11 +30,24 @@ class WriteEntries:
     entries: tuple[int, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MoveAdapter:
+    """Puts an adapter beside the card's weights under its key; None takes it away."""
+
+    key: str
+    adapter: Adapter | None
+
+
+CacheRow = ReadEntries | WriteEntries | MoveAdapter
+
+
 class NoSlab(RuntimeError):
     """The card's runtime cannot give its cache away."""
 
 
-def transfer(loaded: LoadedCard, row: ReadEntries | WriteEntries) -> tuple[Copied, ...]:
+def transfer(loaded: LoadedCard, row: CacheRow) -> tuple[Copied, ...]:
+    if isinstance(row, MoveAdapter):
+        return _moved(loaded, row)
     slab, extra, cache = loaded.slab, loaded.extra, loaded.card.cache
     if slab is None or cache is None:
         raise NoSlab("this card's cache cannot be read or written")
@@ -48,3 +62,13 @@ def transfer(loaded: LoadedCard, row: ReadEntries | WriteEntries) -> tuple[Copie
             for entry, data in zip(places, row.data, strict=True):
                 slab.write_entry(*place(row.slot, entry, cache.ring), data)
             return ()
+
+
+def _moved(loaded: LoadedCard, row: MoveAdapter) -> tuple[Copied, ...]:
+    if loaded.adapters is None:
+        raise NoSlab("this card takes no adapters")
+    if row.adapter is None:
+        loaded.adapters.detach(row.key)
+    else:
+        loaded.adapters.attach(row.key, row.adapter)
+    return ()

@@ -1,7 +1,7 @@
 """Prompt features by their content, shared by all sessions. Pure; knows no tensor library."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .slab_pool import PoolCorrupt, PoolFull
@@ -23,10 +23,13 @@ class _Feature:
 
 
 class FeatureCache:
-    """Features by content hash, counted by user. Unused ones stay until room is needed, least recently used first."""
+    """Features by content hash, counted by user. Unused ones stay until room is needed, least recently used first.
 
-    def __init__(self, entries_max: int, bytes_max: int) -> None:
-        self.entries_max, self.bytes_max = entries_max, bytes_max
+    `dropped` hears the key of each that had to go.
+    """
+
+    def __init__(self, entries_max: int, bytes_max: int, dropped: Callable[[str], None] = lambda key: None) -> None:
+        self.entries_max, self.bytes_max, self._dropped = entries_max, bytes_max, dropped
         self.bytes_used = 0
         self.evicted = 0
         self._features: OrderedDict[str, _Feature] = OrderedDict()
@@ -59,6 +62,7 @@ class FeatureCache:
                 break
             self.bytes_used -= self._features.pop(idle).size
             self.evicted += 1
+            self._dropped(idle)
         if self.entries >= self.entries_max or self.bytes_used + size > self.bytes_max:
             raise PoolFull(
                 f"{self.entries} of {self.entries_max} features and {self.bytes_used} of {self.bytes_max} bytes are in "

@@ -16,6 +16,7 @@ from ..cancel import CancelScope, Superseded
 from ..counters import Counters
 from ..device.dispatch import Dispatcher
 from ..drive import drive_chunk
+from .adapters import SessionAdapters
 from .chunk import EngineChunk
 from .chunk_progress import ChunkProgressLog
 from .prompt_writer import PromptWriter
@@ -39,10 +40,11 @@ class ChunkDriver:
         progress: ChunkProgressLog | None = None,
         preview: Callable[[EngineChunk, Preview], None] = lambda chunk, preview: None,
         counters: Counters | None = None,
+        adapters: SessionAdapters | None = None,
     ) -> None:
         self._world, self._dispatcher, self._latency_class = world, dispatcher, latency_class
         self._feature, self._progress, self._preview = feature, progress, preview
-        self._counters = counters or Counters()
+        self._counters, self._adapters = counters or Counters(), adapters
         loaded = world.served.loaded
         self._previews: Previews[Any] | None = loaded.loop if isinstance(loaded.loop, Previews) else None
         self._writer: PromptWriter | None = None
@@ -59,6 +61,8 @@ class ChunkDriver:
         try:
             if self._writer is not None:
                 world.written = await self._writer.before(chunk)
+            if self._adapters is not None and (chunk.conditions.adapters or world.work != 1.0):
+                await self._adapters.require(chunk.conditions.adapters)
             if self._progress is not None:
                 start = await self._progress.state_of(chunk)
             outcome = await drive_chunk(

@@ -36,7 +36,7 @@ class Pacer:
         world, services = context.world, context.services
         served, frame = world.served, world.served.loaded.card.frame
         self._session, self._steps, self._emit = context.session, world.steps, context.emit
-        self._served, self._services, self._counters = served, services, context.counters
+        self._world, self._served, self._services, self._counters = world, served, services, context.counters
         self._encoding = served.encoding
         self._kbps = 0
         self.last: api.ChunkDone | None = None
@@ -154,7 +154,7 @@ class Pacer:
     def take(self, chunk: EngineChunk, outcome: Outcome[object], epoch: int) -> None:
         """A finished chunk; says so. Of an epoch before `epoch` nothing is shown."""
         now, served = self._services.clock.now(), self._served
-        served.finished(self._steps, chunk.steps, chunk.device_seconds)
+        served.finished(self._steps, chunk.steps, chunk.device_seconds / self._world.work)
         ready = now + self._encoding.mean
         lateness = ready - chunk.deadline
         missed = lateness - self._playout.late_after

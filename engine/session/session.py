@@ -15,6 +15,7 @@ from ..cancel import CancelScope, Superseded
 from ..card import CardRuntime
 from ..counters import Counters
 from ..services import Services
+from .adapters import SessionAdapters
 from .checkpoint import Checkpoints
 from .chunk import EngineChunk
 from .chunk_progress import ChunkProgressLog
@@ -48,6 +49,7 @@ class EngineSession:
         emit: Callable[[api.Event], None],
         released: "Callable[[EngineSession], None]",
         fits: "Callable[[EngineSession], bool]",
+        too_much: "Callable[[EngineSession, float], str | None]",
         resume_state: ResumeState | None = None,
         snapshot: bytes | None = None,
     ) -> None:
@@ -61,6 +63,7 @@ class EngineSession:
         self._faults = Faults(context, self._mailbox)
         self.pacer = Pacer(context, self._encoder_failed)
         self._prompts = Prompts(context)
+        self._adapters = SessionAdapters(context, lambda work: too_much(self, work))
         self._checkpoints = Checkpoints(context, self._prompts)
         portable = served.loaded.state is not None and services.store is not None
         self._driver = driver = ChunkDriver(
@@ -72,6 +75,7 @@ class EngineSession:
             ChunkProgressLog(context) if portable else None,
             self.pacer.preview,
             self.counters,
+            self._adapters,
         )
         self._maker = ChunkMaker(context, driver, self.pacer, self._checkpoints, self._mailbox, self._faults)
         self._suspension = Suspension(context, self._prompts, driver, lambda: fits(self))
@@ -126,6 +130,8 @@ class EngineSession:
                 self._begin(command)
             case api.EncodePrompt():
                 self._prompts.encode(command)
+            case api.SetAdapters():
+                self._adapters.ask(command)
             case api.HoldPrompt():
                 self._prompts.hold(command)
             case api.Supersede():
@@ -268,6 +274,7 @@ class EngineSession:
         await self._driver.close()
         await self.pacer.close()
         await self._prompts.close()
+        await self._adapters.close()
         self._suspension.stop_retiring()
         await self._checkpoints.close()
         self.world.leave_slot()

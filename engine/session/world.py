@@ -46,6 +46,8 @@ class SessionWorld:
         """Where the prompt loop is in a world that was restored; taken over once by who runs it."""
         self.parts: dict[int, WorldPart] = {}
         """By stamp: committed entries whose content lies in the store, so that no checkpoint reads them again."""
+        self.work = 1.0
+        """A chunk's work in chunks without adapters."""
         self._restart: tuple[int, int, api.FirstFrames | None] | None = None
 
     def unmake(self) -> None:

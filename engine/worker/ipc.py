@@ -31,7 +31,7 @@ class Boot(IpcMessage, frozen=True):
     """The first message: what the worker serves. `folder` keeps its checkpoints, `disk` those of
     sleepers ('' = none); the edge owns both.
     `checkpoint`: a folder of published weights, '' = the card's own. `prices`: where they are kept, '' = nowhere.
-    `options`: of a card's family, by card."""
+    `options`: of a card's family, by card. `adapters`: a folder of low-rank weights that worlds may have, '' = none."""
 
     cards: tuple[str, ...]
     choice: RuntimeChoice | None
@@ -42,6 +42,7 @@ class Boot(IpcMessage, frozen=True):
     prices: str = ""
     options: dict[str, bytes] = {}
     device: WorkerDevice = WorkerDevice()
+    adapters: str = ""
 
 
 class Prepare(IpcMessage, frozen=True):

@@ -112,6 +112,7 @@ class WorkerServer:
             store=self._folder,
             checkpointed=self._checkpointed,
             prices=prices,
+            adapters=Path(boot.adapters) if boot.adapters else None,
         )
         try:
             await engine.start()

@@ -24,7 +24,7 @@ class WorkerSpec:
     `checkpoint`: a folder of published weights, None = the card's own. `prices`: where what steps cost is kept from one
     start to the next, None = nowhere. `spare_after`: seconds of service after which a second process is started that
     loads the program and no card, to take over when the worker ends; None = none. `options`: by card,
-    of its family, packed.
+    of its family, packed. `adapters`: a folder of low-rank weights that worlds may have.
     """
 
     cards: tuple[str, ...]
@@ -36,12 +36,14 @@ class WorkerSpec:
     spare_after: float | None = None
     options: Mapping[str, bytes] = field(default_factory=dict)
     device: WorkerDevice = field(default_factory=default_device)
+    adapters: Path | None = None
 
     def boot(self, folder: Path) -> Boot:
         """The worker's first message; `folder` is the edge's own."""
-        disk, checkpoint, prices = (str(place or "") for place in (self.disk, self.checkpoint, self.prices))
-        options = dict(self.options)
-        return Boot(self.cards, self.choice, self.spec, str(folder), disk, checkpoint, prices, options, self.device)
+        places = (self.disk, self.checkpoint, self.prices, self.adapters)
+        disk, checkpoint, prices, adapters = (str(place or "") for place in places)
+        more = dict(self.options), self.device, adapters
+        return Boot(self.cards, self.choice, self.spec, str(folder), disk, checkpoint, prices, *more)
 
 
 def store_of(folder: Path, disk: Path | None, spec: EngineSpec) -> SnapshotFolder:

@@ -21,6 +21,7 @@ from ..access.spec import AccessSpec
 from ..edge import Edge, EdgeSpec
 from ..livekit.spec import LiveKitSpec
 from ..wire import ApiError
+from .adapters import add_adapters
 from .answers import ApiFault, json_answer
 from .guard import Guard
 from .library import Past, add_library
@@ -71,6 +72,7 @@ def create_app(
     add_rooms(app, access, clock)
     add_offers(app, edge, rates, clock)
     add_first_frames(app, rooms)
+    add_adapters(app, rooms)
     if films is not None:
         add_recording(app, films)
     if past is not None:

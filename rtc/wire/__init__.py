@@ -6,6 +6,8 @@ channel are a `WireError`. Knows no connection; the message types themselves liv
 
 from ...sessions.messages import (
     Accepted,
+    Adapt,
+    AdapterChoice,
     Applied,
     Choose,
     ClientMessage,
@@ -72,6 +74,8 @@ __all__ = [
     "BODY_BYTES_MAX",
     "CLIENT_TYPES",
     "Accepted",
+    "Adapt",
+    "AdapterChoice",
     "AnswerBody",
     "ApiError",
     "Applied",

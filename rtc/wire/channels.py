@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from ...sessions.messages import (
+    Adapt,
     Choose,
     ClientMessage,
     Feedback,
@@ -46,6 +47,7 @@ class Channel(StrEnum):
 CLIENT_TYPES: dict[Channel, tuple[type[msgspec.Struct], ...]] = {
     Channel.CONTROL: (
         Prompt,
+        Adapt,
         PauseWorld,
         ResumeWorld,
         ResetWorld,

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
-from ...engine.api import JOURNALS_SINCE, Conditions, FirstFrames, Timings
-from ..messages import KeyEdge, Role, Transition, WorldState
+from ...engine.api import JOURNALS_SINCE, AdapterShare, Conditions, FirstFrames, Timings
+from ..messages import AdapterChoice, KeyEdge, Role, Transition, WorldState
 from ..states import Cause
 
 
@@ -153,6 +153,26 @@ class PromptReady(Event, frozen=True, tag="prompt.ready", omit_defaults=True):
     embedding: bytes = b""
 
 
+# ---- adapters.* ----------------------------------------------------------------------------------------------------
+
+
+class StackAsked(Event, frozen=True, tag="adapters.asked"):
+    """'' = the server itself, as the world began."""
+
+    participant: str
+    number: int
+    stack: tuple[AdapterChoice, ...]
+
+
+class StackReady(Event, frozen=True, tag="adapters.ready"):
+    """The stack is beside the weights, by the digests of its files; the next chunk is made with it."""
+
+    number: int
+    shares: tuple[AdapterShare, ...]
+    rank: int
+    bytes: int
+
+
 # ---- segment.* -----------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +295,8 @@ JournalEvent = (
     | InputReceived
     | PromptAsked
     | PromptReady
+    | StackAsked
+    | StackReady
     | SegmentStarted
     | ChunkBegun
     | ChunkCommitted

@@ -9,6 +9,7 @@ from ...engine.api import EngineClient, LatencyClass, Refused, SuspendableEngine
 from ..audience import Audience
 from ..counters import RoomsCounters
 from ..journal.journal import Journal
+from ..messages import AdapterChoice
 from ..session.session import Session
 from ..session.spec import SessionSpec
 from .room import Room, RoomRecord, RoomSpec
@@ -17,7 +18,9 @@ from .suspend import RoomSuspension
 
 @dataclass(frozen=True, slots=True)
 class RoomsSpec:
-    """What a server's rooms are like. `prompt` None = the card's first suggestion; `steps` None = the recipe's."""
+    """What a server's rooms are like. `prompt` None = the card's first suggestion; `steps` None = the recipe's.
+    `adapters`: the stack that worlds begin with.
+    """
 
     card: str
     prompt: str | None = None
@@ -26,6 +29,7 @@ class RoomsSpec:
     lease_s: float = 60.0
     rooms: int = 64
     seats: int = 32
+    adapters: tuple[AdapterChoice, ...] = ()
 
 
 @dataclass(slots=True)
@@ -87,7 +91,7 @@ class RoomOpener:
     def _session(self, entry: RoomEntry, name: str, seed: int) -> Session:
         spec = self._spec
         session_spec = SessionSpec(
-            name, entry.name, spec.card, seed, prompt=spec.prompt, steps=spec.steps, latency_class=spec.latency_class
+            name, entry.name, spec.card, seed, spec.prompt, spec.steps, spec.latency_class, spec.adapters
         )
         parts = self._door, self._journal, self._clock, self._counters, entry.audience
         return Session(session_spec, *parts, self._futures)

@@ -15,6 +15,7 @@ from ..counters import RoomsCounters
 from ..journal.events import FramesShown, InputReceived
 from ..messages import (
     Accepted,
+    Adapt,
     Choose,
     ClientMessage,
     Feedback,
@@ -163,7 +164,15 @@ class Participant:
             self._seat.active_at = self._clock.now()
         match message:
             case (
-                Prompt() | PauseWorld() | ResumeWorld() | ResetWorld() | Rewind() | Fork() | Regenerate() | Choose()
+                Prompt()
+                | Adapt()
+                | PauseWorld()
+                | ResumeWorld()
+                | ResetWorld()
+                | Rewind()
+                | Fork()
+                | Regenerate()
+                | Choose()
             ) if self.role is not Role.DRIVER:
                 self._problem("not_driving", "only the driver steers", message.id)
             case Prompt():
@@ -174,6 +183,8 @@ class Participant:
                     self._problem("too_fast", "too many prompts: slow down", message.id)
                 else:
                     session.prompt(message, name, self._send)
+            case Adapt():
+                session.adapters.adapt(message, session.card, name, self._send)
             case PauseWorld():
                 session.pause(message, self._send)
             case ResumeWorld():

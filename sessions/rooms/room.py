@@ -268,6 +268,8 @@ class Room:
                 pointer=card.pointer,
                 prompt_chars=card.prompt_chars,
                 lease_s=self.spec.lease_s,
+                adapters=card.adapters,
+                stack=session.adapters.now.stack,
             ),
         )
         if prompt is not None:

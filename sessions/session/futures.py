@@ -103,6 +103,10 @@ class Futures:
         """The session lived under an earlier server."""
         self.now, self.branches, self.epochs = now, max(branches, now.branch), max(epochs, now.epoch)
 
+    def recorded(self) -> tuple[str, tuple[int, int, int, int]]:
+        """World, branch and noise of the one that plays, and the highest branch and epoch there were: for `resumed`."""
+        return self.now.world, (self.now.branch, self.now.foreign_noise, self.branches, self.epochs)
+
     def new_epoch(self) -> int:
         self.epochs += 1
         return self.epochs

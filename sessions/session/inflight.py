@@ -7,7 +7,7 @@ it is cancelled the next chunk takes the message.
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from ...engine.api import CardInfo, Conditions, Frame
+from ...engine.api import AdapterShare, CardInfo, Conditions, Frame
 from ..messages import Applied
 from .ack import PendingAck
 from .inbox import Inbox, Sample, released
@@ -39,7 +39,15 @@ class InflightInputs:
         self._waiting.append(ack)
         del self._waiting[:-ACKS_MAX]
 
-    def begin(self, epoch: int, chunk: int, card: CardInfo, inbox: Inbox | None, prompts: PromptMemory) -> Conditions:
+    def begin(
+        self,
+        epoch: int,
+        chunk: int,
+        card: CardInfo,
+        inbox: Inbox | None,
+        prompts: PromptMemory,
+        adapters: tuple[AdapterShare, ...] = (),
+    ) -> Conditions:
         """Take what steers this chunk; `inbox` None = nobody does."""
         sample = inbox.sample() if inbox is not None else released(len(card.controls))
         conditions = Conditions(
@@ -50,6 +58,7 @@ class InflightInputs:
             prompt_version=prompts.number,
             input_seq=sample.seq,
             recache=prompts.take_rebuild(),
+            adapters=adapters,
         )
         self._chunks[epoch, chunk] = InflightChunk(inbox, sample, conditions, self._waiting)
         self._waiting = []

@@ -21,6 +21,7 @@ from ..journal.journal import Journal
 from ..rate import Rate
 from ..states import Cause, may, move
 from .ack import PendingAck, Reply
+from .adapters import SessionStack
 from .chronicle import Chronicle
 from .futures import Future, Futures
 from .inbox import Inbox, keymap, partly
@@ -29,8 +30,6 @@ from .prompting import Prompting
 from .prompts import PromptMemory
 from .spec import SessionRecord, SessionSpec
 from .turns import Turns
-
-PROMPT_REFUSALS = frozenset({"not_understood", "bad_prompt", "busy"})  # the engine takes a prompt back: no failure
 
 
 class Session:
@@ -63,6 +62,7 @@ class Session:
         self._prompting = Prompting(
             self.prompts, door, self.record, self._inflight, audience, lambda: self.turns.worlds
         )
+        self.adapters = SessionStack(door, self.record, self._inflight, audience, lambda: self.world)
         told = self._chronicle, self._prompting, self.prompts, self._inflight, audience
         asked = self._playing, spec.seed_of
         self.turns = Turns(
@@ -95,6 +95,7 @@ class Session:
         text = self.spec.prompt if self.spec.prompt is not None else next(iter(card.suggestions), None)
         if text is not None:
             self._prompting.ask(text, messages.Transition.CUT, frames=0)
+        self.adapters.begin(self.spec.adapters, card)
         self._begin_when_prompted(self._first_chunk)
         return None
 
@@ -103,6 +104,7 @@ class Session:
         self.card, self._futures.weights = card, record.weights
         self.epoch, self.next_chunk, self._paused = record.epoch, record.chunk, record.paused
         self.prompts.restore(record.prompts)
+        self.adapters.restore(record.adapters)
         noise = record.branch if record.noise < 0 else record.noise
         now = Future(record.world or record.name, record.branch, record.epoch, record.chunk, noise)
         self._futures.resumed(now, record.branches, record.epochs)
@@ -112,13 +114,11 @@ class Session:
 
     def suspended(self) -> SessionRecord:
         """What `restore` needs besides the world."""
-        name, seed, number, futures = self.spec.name, self.spec.seed, self._chronicle.number, self._futures
-        at = (self.epoch, self.next_chunk, self._paused, number)
-        now, most = futures.now, (futures.branches, futures.epochs)
-        noises = (now.branch, now.foreign_noise, *most)
-        return SessionRecord(
-            name, self._opened().name, self._futures.weights, seed, *at, self.prompts.record(), now.world, *noises
-        )
+        names = self.spec.name, self._opened().name, self._futures.weights
+        at, paused, number = (self.spec.seed, self.epoch, self.next_chunk), self._paused, self._chronicle.number
+        world, noises = self._futures.recorded()
+        kept = self.prompts.record(), world
+        return SessionRecord(*names, *at, paused, number, *kept, *noises, adapters=self.adapters.now)
 
     def let_go(self) -> None:
         """It was suspended: the engine frees its slot, the journal stays open for whoever restores it."""
@@ -258,6 +258,9 @@ class Session:
             case api.PromptEncoded():
                 self._prompting.encoded(event)
                 self._begin_when_prompted(self._first_chunk)
+            case api.AdaptersReady():
+                self.adapters.ready(event)
+                self._begin_when_prompted(self._first_chunk)
             case api.Fault():
                 self._fault(event)
             case _:
@@ -267,7 +270,7 @@ class Session:
         """The first chunk of a world waits for the embedding of its first prompt; no later one ever waits."""
         if chunk is None:
             return
-        if self.card is None or self.prompts.first_waits:
+        if self.card is None or self.prompts.first_waits or self.adapters.waits:
             self._first_chunk = chunk
         else:
             self._begin(chunk)
@@ -276,7 +279,7 @@ class Session:
         card, epoch = self._opened(), self.epoch
         self._first_chunk = None
         self._cancelled(epoch, chunk)  # begun before and failed: it begins again
-        conditions = self._inflight.begin(epoch, chunk, card, self._inbox, self.prompts)
+        conditions = self._inflight.begin(epoch, chunk, card, self._inbox, self.prompts, self.adapters.now.shares)
         self.next_chunk = chunk + 1
         self._counters.chunks_begun += 1
         self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
@@ -305,18 +308,15 @@ class Session:
         self.record(events.ChunkCommitted(event.chunk, event.epoch, event.digest, event.late_us, event.timings))
 
     def _fault(self, event: api.Fault) -> None:
-        self._counters.faults += event.code not in PROMPT_REFUSALS
-        self._counters.prompts_refused += event.code in PROMPT_REFUSALS
+        self._counters.take_fault(event.code)
         self.record(events.Faulted(code=event.code, detail=event.detail, fatal=event.fatal))
-        told = self._prompting.failed(event)
+        told = self._prompting.failed(event) or self.adapters.failed(event)
         if not told and (event.fatal or self._fault_rate.allows(self._clock.now())):
             self._audience.tell(messages.Problem(code=event.code, detail=event.detail))
         if event.fatal:
             self.close(event.code)
         else:
             self._begin_when_prompted(self._first_chunk)
-
-    # ---- inside ---------------------------------------------------------------------------------------------------
 
     def _move(self, cause: Cause) -> None:
         self.state = move(self.state, cause, lambda *moved: self.record(events.StateMoved(*moved)))

@@ -7,6 +7,8 @@ import msgspec
 
 from ...engine.api import LatencyClass, Open, Opened
 from ..journal import events
+from ..messages import AdapterChoice
+from .adapters import AdaptersRecord
 from .prompts import PromptsRecord
 
 
@@ -28,11 +30,14 @@ class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     noise: int = -1
     branches: int = 0
     epochs: int = 0
+    adapters: AdaptersRecord = AdaptersRecord()
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSpec:
-    """What a session is opened with. `prompt` None = the card's first suggestion, if it has one."""
+    """What a session is opened with. `prompt` None = the card's first suggestion, if it has one. `adapters`: the stack
+    it begins with.
+    """
 
     name: str
     room: str
@@ -41,6 +46,7 @@ class SessionSpec:
     prompt: str | None = None
     steps: int | None = None
     latency_class: LatencyClass = LatencyClass.INTERACTIVE
+    adapters: tuple[AdapterChoice, ...] = ()
 
     def seed_of(self, epoch: int) -> int:
         """A seed of 48 bits for an epoch that asks for none, drawn from the session's own."""

@@ -12,6 +12,8 @@
  */
 /** @typedef {'cut' | 'blend' | 'recache'} Transition */
 /** @typedef {{ type: 'prompt', id: number, text: string, transition: Transition, seconds: number }} Prompt */
+/** One of the server's adapters, and how strongly it acts. @typedef {{ name: string, scale: number }} AdapterChoice */
+/** @typedef {{ type: 'adapt', id: number, stack: AdapterChoice[] }} Adapt */
 /** @typedef {{ type: 'pauseworld' | 'resumeworld', id: number }} PauseOrResume */
 /** @typedef {{ type: 'resetworld', id: number, seed?: number | null }} ResetWorld */
 /** @typedef {{ type: 'feedback', id: number, chunk: number, value: -1 | 0 | 1 }} Feedback */
@@ -27,7 +29,7 @@
 /** @typedef {{ type: 'shown', frames: [number, number][] }} Shown */
 /** @typedef {{ type: 'ping', id: number, sent_ms: number }} Ping */
 /** @typedef {Fork | Rewind | Regenerate | Choose} Futures */
-/** @typedef {Input | Prompt | PauseOrResume | ResetWorld | Futures | Feedback | PassWheel | RefuseWheel | Leave | Shown | Ping} ClientMessage */
+/** @typedef {Input | Prompt | Adapt | PauseOrResume | ResetWorld | Futures | Feedback | PassWheel | RefuseWheel | Leave | Shown | Ping} ClientMessage */
 
 /** @typedef {{ name: string, keys: string[], analog?: boolean }} ControlView */
 /** @typedef {'driver' | 'spectator'} Role */
@@ -39,6 +41,7 @@
  *   state: WorldState, epoch: number, chunk: number, resumed: boolean,
  *   first_frame: { width: number, height: number } | null, recache: boolean,
  *   protocol?: number, pointer?: boolean, prompt_chars?: number, lease_s?: number,
+ *   adapters?: string[], stack?: AdapterChoice[],
  * }} Welcome
  */
 /** @typedef {{ type: 'accepted', id: number }} Accepted */
@@ -48,6 +51,7 @@
 /** @typedef {{ branch: number, prompt: string, held: string[] }} FutureView */
 /** Futures in one picture, by rows of two; none = one again. @typedef {{ type: 'sidebyside', chunk: number, places: FutureView[] }} SideBySide */
 /** @typedef {{ type: 'promptchanged', version: number, text: string, understood?: string[], missed?: string[] }} PromptChanged */
+/** @typedef {{ type: 'adapterschanged', version: number, stack: AdapterChoice[] }} AdaptersChanged */
 /** @typedef {{ participant: string, name: string }} Person */
 /**
  * `asking`: who asked for the wheel. `wheel_in_s`: the driver is away, and in so many seconds anybody may take the wheel.
@@ -65,11 +69,11 @@
  * }} Receipt
  */
 /** @typedef {{ type: 'receipts', items: Receipt[] }} Receipts what a spectator gets: several receipts at once */
-/** @typedef {Welcome | Accepted | Applied | Problem | StateChanged | SideBySide | PromptChanged | Participants | Pong | Receipt | Receipts} ServerMessage */
+/** @typedef {Welcome | Accepted | Applied | Problem | StateChanged | SideBySide | PromptChanged | AdaptersChanged | Participants | Pong | Receipt | Receipts} ServerMessage */
 
 const SERVER_TYPES = new Set([
-  'welcome', 'accepted', 'applied', 'problem', 'statechanged', 'sidebyside', 'promptchanged', 'participants', 'pong', 'receipt',
-  'receipts',
+  'welcome', 'accepted', 'applied', 'problem', 'statechanged', 'sidebyside', 'promptchanged', 'adapterschanged',
+  'participants', 'pong', 'receipt', 'receipts',
 ]);
 
 /**

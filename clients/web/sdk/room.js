@@ -18,7 +18,7 @@ import { World } from './world.js';
 /** A steer before it has an id. @typedef {import('./messages.js').Prompt
  *   | import('./messages.js').PauseOrResume | import('./messages.js').ResetWorld
  *   | import('./messages.js').Futures | import('./messages.js').Feedback | import('./messages.js').PassWheel | import('./messages.js').RefuseWheel
- *   | import('./messages.js').Leave} Steer */
+ *   | import('./messages.js').Adapt | import('./messages.js').Leave} Steer */
 /** @template T @typedef {T extends unknown ? Omit<T, 'id'> : never} WithoutId */
 /** `accepted`: it is journaled. `applied`: it took effect at this chunk. Both fail with a `SteerError`.
  * @typedef {{ id: number, accepted: Promise<void>, applied: Promise<number> }} Fate */

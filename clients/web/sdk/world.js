@@ -25,6 +25,8 @@ export class World {
     this.wheel_at_ms = null;
     /** @type {{ version: number, text: string, understood: string[], missed: string[] }} */
     this.prompt = { version: 0, text: '', understood: [], missed: [] };
+    /** @type {import('./messages.js').AdapterChoice[]} adapters that the world is made with */
+    this.stack = [];
     /** The newest frame seen: its receipt. @type {import('./messages.js').Receipt | null} */
     this.onScreen = null;
     /** Whether this connection met another world than the one before. */
@@ -60,6 +62,7 @@ export class World {
         this.wheel_at_ms = null;
         this.onScreen = null;
         if (this.prompt.text !== message.prompt) this.prompt = { version: 0, text: message.prompt, understood: [], missed: [] };
+        this.stack = message.stack ?? [];
         return true;
       case 'statechanged':
         this.state = message.state;
@@ -70,6 +73,9 @@ export class World {
         this.prompt = { version, text, understood, missed };
         return true;
       }
+      case 'adapterschanged':
+        this.stack = message.stack;
+        return true;
       case 'participants':
         this.drives = message.you === 'driver';
         this.driver = message.driver;

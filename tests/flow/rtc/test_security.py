@@ -88,6 +88,7 @@ ENDPOINTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
     ("POST", "/v1/rooms/test/recording", {}, ""),
     ("DELETE", "/v1/rooms/test/recording", {}, ""),
     ("GET", "/v1/rooms/test/clip", {}, ""),
+    ("POST", "/v1/rooms/test/adapters", {"Content-Type": "application/json"}, '{"stack":[]}'),
     ("POST", "/v1/rooms/test/whep", {"Content-Type": "application/sdp"}, "sdp"),
     ("PATCH", "/v1/rooms/test/whep/id", {"Content-Type": "application/trickle-ice-sdpfrag"}, ""),
     ("DELETE", "/v1/rooms/test/whep/id", {}, ""),
@@ -96,6 +97,7 @@ ENDPOINTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
 MESSAGES: tuple[ClientMessage, ...] = (
     messages.Input(seq=1, held=("KeyW",)),
     messages.Prompt(id=1, text="rain"),
+    messages.Adapt(id=1, stack=(messages.AdapterChoice("film"),)),
     messages.PauseWorld(id=1),
     messages.ResumeWorld(id=1),
     messages.ResetWorld(id=1),

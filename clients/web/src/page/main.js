@@ -10,6 +10,7 @@ import { listenToLook } from '../hands/look.js';
 import { SELECT, START, listenToPads } from '../hands/pad.js';
 import { CONSENT_KEY, NAME_KEY } from '../lobby/lists.js';
 import { Room, Seat, memory, whereIs } from '../../sdk/index.js';
+import { Adapters } from './adapters.js';
 import { Acts } from './acts.js';
 import { element, say } from './dom.js';
 import { FirstFrame } from './firstframe.js';
@@ -71,6 +72,12 @@ const promptBox = new PromptBox(
   new Words(name, browser),
 );
 const firstFrame = new FirstFrame((file) => room.firstFrame(file));
+const adapters = new Adapters((stack) => {
+  room.ask({ type: 'adapt', stack }).applied.catch((error) => {
+    adapters.changed(world.stack);
+    toast(error.message);
+  });
+});
 const acts = new Acts({
   pause: () => tell(room.ask({ type: 'pauseworld' }).applied),
   resume: () => tell(room.ask({ type: 'resumeworld' }).applied),
@@ -185,6 +192,7 @@ room.on('message', (message) => {
   if (message.type === 'receipt' && !picture.tells) caps.applied(message.applied);
   if (message.type === 'sidebyside') futures.beside(message.places);
   if (message.type === 'promptchanged') promptBox.changed(world.prompt);
+  if (message.type === 'adapterschanged') adapters.changed(world.stack);
 });
 room.on('frame', ({ receipt }) => {
   if (receipt !== world.onScreen) return;
@@ -225,6 +233,7 @@ function arrive(welcome) {
   promptBox.changed(world.prompt);
   futures.beside([]);
   firstFrame.offer(welcome.first_frame ?? null);
+  adapters.offer(welcome.adapters ?? [], world.stack);
   notice.lease_s = welcome.lease_s ?? 0;
   people.begin(world.drives ? welcome.participant : null);
   remember(browser, { room: name, title: welcome.title });
@@ -273,6 +282,7 @@ function showWorld() {
   promptBox.enable(whyNot(live));
   futures.enable(live && drives && state === 'running');
   firstFrame.enable(live && drives && state !== 'opening' && state !== 'closed');
+  adapters.enable(live && drives && state !== 'closed');
 }
 
 /** Why a prompt cannot be sent now; '' = it can. @param {boolean} live */

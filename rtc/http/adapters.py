@@ -1,0 +1,41 @@
+"""The stack of adapters of a room's world, from outside of its data channel."""
+
+import msgspec
+from fastapi import FastAPI, Request, Response
+
+from ...sessions.messages import AdapterChoice
+from ...sessions.rooms.adapting import AdaptFailed, adapt
+from ...sessions.rooms.rooms import Rooms
+from ...sessions.views import AdaptersBody
+from ..wire import WireError
+from .answers import BUSY_RETRY_S, JSON, ApiFault, body_of, json_answer, media_type, named, offer_faults
+
+STATUS = {"no_room": 404, "no_place": 401, "not_driving": 403, "no_adapters": 409, "no_compute": 409, "busy": 503}
+
+
+def add_adapters(app: FastAPI, rooms: Rooms) -> None:
+    @app.post("/v1/rooms/{room}/adapters")
+    async def adapters(room: str, request: Request) -> Response:
+        """Swap the stack; answered with the first chunk that has it. The bearer is the token of the driver's seat."""
+        named(room)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token.isascii():
+            raise ApiFault(401, "no_token", "the token of a seat is needed: Authorization: Bearer <token>")
+        if media_type(request) != JSON:
+            raise ApiFault(415, "not_json", "a stack of adapters is application/json")
+        with offer_faults():
+            asked = _stack(await body_of(request))
+        opened = next((each for each in rooms.open_rooms() if each.spec.name == room), None)
+        try:
+            return json_answer(await adapt(opened, token, asked))
+        except AdaptFailed as error:
+            status = STATUS.get(error.code, 422)
+            raise ApiFault(status, error.code, str(error), BUSY_RETRY_S if status == 503 else None) from None
+
+
+def _stack(body: bytes) -> tuple[AdapterChoice, ...]:
+    """Raises `WireError`."""
+    try:
+        return msgspec.json.decode(body, type=AdaptersBody).stack
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise WireError("bad_body", str(error)) from None
