@@ -208,7 +208,10 @@ room.on('world', () => {
 room.on('link', (link) => {
   notice.update({ link, seen: link.phase === 'live' ? notice.now.seen : false });
   document.body.dataset.phase = link.phase;
-  if (link.phase !== 'live') caps.applied([]);
+  if (link.phase !== 'live') {
+    caps.applied([]);
+    early.hidden = true;
+  }
   pressed();
   showWorld();
 });
