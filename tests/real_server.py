@@ -18,10 +18,10 @@ PATIENCE_S = 60
 
 
 @contextmanager
-def served(folder: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """The process and its address; `port` 0 = any. Killed in the end if it still lives."""
+def served(folder: Path, port: int = 0, *more: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """The process and its address; `port` 0 = any; `more` options. Killed in the end if it still lives."""
     port = port or free_port()
-    options = ["--card", "toy", "--port", str(port), "--data", str(folder), "--loopback"]
+    options = ["--card", "toy", "--port", str(port), "--data", str(folder), "--loopback", *more]
     env = os.environ | {"WORLDROOM_CACHE": str(folder / "cache")}
     process = subprocess.Popen([command(), "serve", *options], stderr=subprocess.DEVNULL, env=env)
     try:

@@ -29,6 +29,9 @@ from .store import HotStore, StoredEntry, StoreError
 
 log = logging.getLogger("worldroom.journal")
 
+TICK = 1e-6
+"""Seconds between two entries at least, so that what is newer is later."""
+
 
 @dataclass(frozen=True, slots=True)
 class JournalSpec:
@@ -98,7 +101,7 @@ class Journal:
         """Take an event; its number in the session. Never waits for the store."""
         number = self._numbers.get(session, 0) + 1
         self._numbers[session] = number
-        self._at = max(self._at, self._clock.wall())  # a wall clock may be set back, a journal's time does not run back
+        self._at = max(self._at + TICK, self._clock.wall())  # a clock may be set back, a journal's time is not
         entry = StoredEntry(session, number, self._at, encode(event, stamp))
         self._buffer.append(entry)
         if self._ring is not None:

@@ -13,7 +13,7 @@ import msgspec
 from ...clock import Clock
 from ..audience import Audience
 from .recorder import SessionRecorder
-from .summary import RecordingInfo, salvage, write_private
+from .summary import RecordingInfo, notes_of, salvage, write_private
 
 log = logging.getLogger("worldroom.recording")
 
@@ -40,7 +40,7 @@ class Recordings:
             return running[0].info.name
         folder = self._folder / session
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        name = str(1 + max((int(path.name.partition(".")[0]) for path in folder.glob("[0-9]*.*")), default=0))
+        name = str(1 + max((int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal()), default=0))
         info = RecordingInfo(name, session, room, card, self._clock.wall(), fps)
         path = folder / f"{name}.mp4"
         write_private(path.with_suffix(".json"), msgspec.json.encode(info))
@@ -81,7 +81,7 @@ class Recordings:
         return path if path.is_file() else None
 
     def salvaged(self) -> int:
-        """Blocking: make whole what a killed server left; how many films that were."""
+        """Blocking: make whole what a killed server left; how many films. One without a fragment is removed."""
         count = 0
         for part in self._folder.glob("*/*.mp4.part"):
             try:
@@ -89,7 +89,12 @@ class Recordings:
                 salvage(part, info)
                 count += 1
             except (OSError, msgspec.MsgspecError) as error:
-                log.warning("a film that was not finished cannot be: %s", error)
+                film = part.with_suffix("")
+                if next(notes_of(film), None) is None:
+                    for suffix in SUFFIXES:
+                        film.with_name(film.stem + suffix).unlink(missing_ok=True)
+                else:
+                    log.warning("a film that was not finished cannot be: %s", error)
         return count
 
     def delete(self, session: str) -> int:

@@ -131,7 +131,23 @@ def salvage(part: Path, info: RecordingInfo) -> RecordingInfo:
     """Make a whole film of what a killed server left. Raises `OSError`."""
     film = part.with_suffix("")
     finish(part, film)
+    write_private(film.with_suffix(".jsonl"), b"".join(msgspec.json.encode(note) + b"\n" for note in _notes_in(film)))
     return complete(film, msgspec.structs.replace(info, cut_short="the server was killed"))
+
+
+def _notes_in(film: Path) -> list[FrameNote]:
+    """The notes of its frames from the film itself: those beside it may end earlier or later than its fragments."""
+    decode, notes, shown = msgspec.json.Decoder(FrameNote).decode, [], set[int]()
+    with av.open(str(film)) as container:
+        for packet in container.demux(container.streams.video[0], *container.streams.data):
+            if not packet.size or packet.pts is None or packet.time_base is None:
+                continue
+            at = round(packet.pts * packet.time_base * CLOCK)
+            if packet.stream.type == "video":
+                shown.add(at)
+            else:
+                notes.append(msgspec.structs.replace(decode(bytes(packet)), at=at))
+    return [note for note in notes if note.at in shown]
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -69,7 +69,7 @@ async def test_a_film_its_notes_chapters_and_pictures(tmp_path: Path) -> None:
     assert recordings.delete("s") > 0 and not (tmp_path / "s").exists()
 
 
-async def test_the_second_film_begins_anew(tmp_path: Path) -> None:
+async def test_the_second_film_begins_anew_also_beside_pictures_of_the_first(tmp_path: Path) -> None:
     recordings, audience = Recordings(tmp_path, SystemClock()), Audience(lambda *_: None)
     frames = encoded(30)
     for name in ("1", "2"):
@@ -77,7 +77,8 @@ async def test_the_second_film_begins_anew(tmp_path: Path) -> None:
         for number, (data, key) in enumerate(frames):
             audience.show(frame(number, data, key), 0)
         recordings.stop("s")
-    await recordings.close()
+        await recordings.close()
+        assert recordings.path("s", name, "-sheet.jpg") is not None
     assert [info.frames for info in recordings.of("s")] == [30, 30]
 
 
@@ -141,3 +142,22 @@ def test_what_a_killed_server_left_is_made_whole_at_the_next_start(tmp_path: Pat
     assert again.salvaged() == 1 and again.salvaged() == 0
     (info,) = again.of("s")
     assert info.frames >= 24 and info.cut_short == "the server was killed"
+    film = again.path("s", "1", ".mp4")
+    assert film is not None
+    with av.open(str(film)) as opened:
+        times = [round(shown.time * CLOCK) for shown in opened.decode(video=0)]
+    assert [note.at for note in notes_of(film)] == times and len(times) == info.frames, "notes end with the film"
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_what_was_killed_before_its_first_fragment_leaves_nothing_and_stops_nobody(tmp_path: Path, count: int) -> None:
+    recordings, audience = Recordings(tmp_path / "a", SystemClock()), Audience(lambda *_: None)
+    recordings.start(audience, "s", "lobby", "toy", 24, lambda: None)
+    for number, (data, key) in enumerate(encoded(count)):
+        audience.show(frame(number, data, key), 0)
+    threading.Event().wait(0.3)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    asyncio.run(recordings.close())
+    again = Recordings(tmp_path / "b", SystemClock())
+    assert again.salvaged() == 0
+    assert [*(tmp_path / "b" / "s").iterdir()] == [] and again.of("s") == []
