@@ -7,6 +7,7 @@ cent. One edge in this process without a network: worker processes, encoders, ro
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from ...clock import SystemClock
 from ..errors import fail
+from ..options import OptionFlag, options_of
 from ..output import JsonFlag, print_object
 
 if TYPE_CHECKING:
@@ -52,13 +54,14 @@ def bench_capacity(
     workers: Annotated[int, typer.Option(min=1, max=16, help="Worker processes.")] = 1,
     most: Annotated[int, typer.Option(min=1, max=64, help="Rooms at most.")] = 8,
     seconds: Annotated[float, typer.Option(min=1, help="Measuring time of each count.")] = 8.0,
+    option: OptionFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Sessions that are admitted one after the other until one is refused; all of them measured each time."""
     from ...engine.worker.client import WorkerFailed
 
     try:
-        report = asyncio.run(measure(card, workers, most, seconds))
+        report = asyncio.run(measure(card, workers, most, seconds, options_of(option)))
     except WorkerFailed as failed:
         raise fail(str(failed)) from None
     if as_json:
@@ -67,19 +70,23 @@ def bench_capacity(
         Console().print(table(report))
 
 
-async def measure(card: str, workers: int, most: int, seconds: float) -> CapacityReport:
+async def measure(
+    card: str, workers: int, most: int, seconds: float, given: Mapping[str, str] | None = None
+) -> CapacityReport:
     """Raises `WorkerFailed`."""
     from ...engine.spec import EngineSpec
-    from ...engine.worker.devices import CPU, named
+    from ...engine.worker.devices import AUTO, named
     from ...engine.worker.pool import WorkerPool
     from ...engine.worker.spec import WorkerSpec
+    from ...models import catalog
     from ...sessions.rooms.opener import RoomsSpec
     from ..assemble import workers as on_devices
     from .stage import SilentViewer, seats, staged
 
     clock = SystemClock()
-    serving = WorkerSpec((card,), None, EngineSpec(slots=most))
-    door = WorkerPool(on_devices(serving, named(CPU, workers), clock))
+    options = catalog.options(card, given or {})
+    serving = WorkerSpec((card,), None, EngineSpec(slots=most), options={card: options})
+    door = WorkerPool(on_devices(serving, named(AUTO, workers), clock))
     rows: list[CapacityRow] = []
     refused = ""
     async with staged(door, clock, RoomsSpec(card=card)) as stage:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from ..errors import did_you_mean, fail
 from ..output import JsonFlag, print_object, report_table
-from . import capacity, falsifier, fork, kernels, link, model, overhead, recovery, sharing, skip, steer, worlds
+from . import capacity, falsifier, fork, gpu, kernels, link, model, overhead, recovery, sharing, skip, steer, worlds
 from .records.command import bench_records
 
 app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
@@ -17,6 +17,7 @@ app.command("model")(model.bench_model)
 app.command("capacity")(capacity.bench_capacity)
 app.command("falsifier")(falsifier.bench_falsifier)
 app.command("fork")(fork.bench_fork)
+app.command("gpu")(gpu.bench_gpu)
 app.command("kernels")(kernels.bench_kernels)
 app.command("link")(link.bench_link)
 app.command("overhead")(overhead.bench_overhead)

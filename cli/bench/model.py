@@ -5,7 +5,7 @@ import random
 import resource
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +19,7 @@ from ...clock import SystemClock
 from ...models.contract.loaded import LoadedCard
 from ..checkpoints import checkpoint_of
 from ..errors import fail
+from ..options import OptionFlag, options_of
 from ..output import JsonFlag, print_object
 from . import rows as rows_bench
 
@@ -75,6 +76,7 @@ def bench_model(
         list[int] | None, typer.Option(min=1, max=16, help="Also time steps of so many rows, together and row by row.")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=1000, help="With --rows: timed runs of each.")] = 20,
+    option: OptionFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Run one session alone on the device and time every step of each card."""
@@ -82,8 +84,10 @@ def bench_model(
 
     names = card or catalog.random_weights()
     before = os.getloadavg()[0]
+    given = options_of(option)
     reports = tuple(
-        measure(_loaded(name, checkpoint, precision, compiled), chunks, seed, rows or (), repeats) for name in names
+        measure(_loaded(name, checkpoint, precision, compiled, given), chunks, seed, rows or (), repeats)
+        for name in names
     )
     if as_json:
         print_object(ModelReports((round(before, 2), round(os.getloadavg()[0], 2)), reports))
@@ -92,17 +96,20 @@ def bench_model(
         _print(report)
 
 
-def _loaded(name: str, checkpoint: Path | None, precision: str | None, compiled: bool) -> LoadedCard:
+def _loaded(
+    name: str, checkpoint: Path | None, precision: str | None, compiled: bool, given: Mapping[str, str]
+) -> LoadedCard:
     from ...models import catalog
     from ...models.contract.recipe import Precision
     from ...models.shared.compiled import NoCompiler
     from ...models.weights import WeightsError
 
     try:
-        default = catalog.card(name).recipe.default
+        options = catalog.options(name, given)
+        default = catalog.card(name, options).recipe.default
         choice = replace(default, precision=Precision(precision or default.precision), compiled=compiled)
         asked = None if choice == default else choice  # a card may know better than its recipe's default what runs here
-        return catalog.load(name, asked, checkpoint=checkpoint_of(name, checkpoint))
+        return catalog.load(name, asked, checkpoint_of(name, checkpoint), options)
     except (*catalog.REFUSALS, WeightsError, NoCompiler, ImportError) as error:
         raise fail(str(error)) from None
     except ValueError as error:

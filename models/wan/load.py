@@ -15,6 +15,7 @@ from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
 from ..shared import lora_file
+from ..shared.captured import CapturedPasses, cuda_graph
 from ..shared.compiled import CompileCache, require_compiler
 from ..shared.fp8 import narrow
 from ..shared.video.pictures import frames_on
@@ -36,7 +37,7 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
     """Raises `WeightsError`, `NoCompiler`, or ImportError where a prompt encoder needs the extra `diffusers`."""
     dtype = torch.float32 if choice.precision.full else torch.bfloat16
     manifest = weights.manifest(spec)
-    if manifest is None:
+    if manifest is None or spec.drawn:
         networks, total = random_weights.networks(spec, dtype), hashlib.sha256(f"drawn 1 {spec}".encode()).hexdigest()
     elif checkpoint is None:
         raise WeightsError(Path(), f"card '{card.name}' needs its checkpoint: `worldroom cards pull {card.name}`")
@@ -46,14 +47,16 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
     if choice.precision.narrow_weights:
         narrow(networks.transformer.blocks)
     card = replace(card, cache=cache_of(spec, choice.precision), frame=frames_on(card.frame, device))
-    compiled = None
+    compiled = captured = None
     if choice.compiled and card.recipe.compiled is not None:
         require_compiler(device)
-        compiled = CompileCache(card_key(card, choice, total), card.recipe.compiled)
+        key = card_key(card, choice, total)
+        compiled = CompileCache(key, card.recipe.compiled)
+        captured = CapturedPasses(key, cuda_graph, card.recipe.compiled) if device.type == "cuda" else None
     sharing = Sharing.ALONE if card.parity.exact else Sharing.PLAIN
     if choice.invariant:
         sharing, card = Sharing.INVARIANT, replace(card, parity=Parity(exact=True, tolerance=0.0))
-    runtime = WanRuntime(spec, networks, dtype, sharing, choice.precision.narrow_kv, compiled, card.frame)
+    runtime = WanRuntime(spec, networks, dtype, sharing, choice.precision.narrow_kv, compiled, card.frame, captured)
     if isinstance(spec.plan, Clip):
         return LoadedCard(
             card,

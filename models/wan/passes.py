@@ -14,6 +14,7 @@ from torch import Tensor
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
 from ..shared.adapters import Adapters
+from ..shared.captured import CapturedPasses
 from ..shared.compiled import CompileCache, CompiledRun, eager
 from ..shared.video.rope import Rotation, rotation
 from .names import other_names
@@ -21,7 +22,7 @@ from .prompts import PromptKeys
 from .rows import Prompt, RecacheRow
 from .slab import RebuiltPast, Slab, SlabPast, Writes
 from .spec import Positions, Rollout, WanSpec
-from .transformer import NoPast, Past, WanTransformer
+from .transformer import KV, NoPast, Past, WanTransformer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,12 @@ class Passes:
         narrow_kv: bool,
         compiled: CompileCache | None,
         each_row: bool,
+        captured: CapturedPasses | None = None,
     ) -> None:
-        """`each_row`: no row's bits depend on what shares its pass."""
+        """`each_row`: no row's bits depend on what shares its pass. `captured`: whole passes that write nothing."""
         self.spec, self._transformer = spec, transformer
         self.device = next(transformer.parameters()).device
-        self._dtype, self._narrow_kv, self._compiled = dtype, narrow_kv, compiled
+        self._dtype, self._narrow_kv, self._compiled, self._captured = dtype, narrow_kv, compiled, captured
         self.slab = Slab((0,), dtype, self.device, narrow_kv)
         self.adapters = Adapters(transformer.blocks, "blocks.", other_names, dtype, each_row)
         self._prompt_keys = PromptKeys(transformer, self.device, self.adapters)
@@ -76,6 +78,8 @@ class Passes:
 
     def velocities(self, jobs: Sequence[Job]) -> list[Tensor]:
         """[C, F, H, W] of each, from one pass."""
+        if self._captured is not None and not any(job.prompt.adapters for job in jobs):
+            return list(self._replayed(jobs, self._captured))
         made = self._run(jobs, self._past(jobs), StepKind.DENOISE, None)
         if made is None:
             raise ValueError("a pass that writes nothing makes velocities")
@@ -119,24 +123,40 @@ class Passes:
         return held[0]
 
     def _run(self, jobs: Sequence[Job], past: Past, kind: StepKind, keep: Writes | None) -> Tensor | None:
-        frames = jobs[0].x_CFHW.shape[1]
-        turns = [self._own(job, frames) for job in jobs]
+        x_BCFHW, timestep_BF, turn_BTJ = self._inputs(jobs)
         prompts = [self._prompt_keys.of(job.prompt) for job in jobs]
         with self.adapters.rows([job.prompt.adapters for job in jobs]) as adapted:
             run: CompiledRun = eager if adapted or self._compiled is None else self._compiled.of(kind)
-            made: Tensor | None = self._transformer(
-                torch.stack([job.x_CFHW.to(self.device) for job in jobs]),
-                torch.tensor([[job.timestep] * frames for job in jobs], device=self.device),
-                prompts,
-                (torch.stack([t.cos_T1P[:, 0] for t in turns]), torch.stack([t.sin_T1P[:, 0] for t in turns])),
-                past,
-                keep=keep,
-                run=run,
-            )
+            made: Tensor | None = self._transformer(x_BCFHW, timestep_BF, prompts, turn_BTJ, past, keep=keep, run=run)
         return made
 
-    def _past(self, jobs: Sequence[Job]) -> Past:
-        return SlabPast(self.slab, [job.past for job in jobs], self._window_rotation)
+    def _replayed(self, jobs: Sequence[Job], captured: CapturedPasses) -> Tensor:
+        """The same pass as a function of tensors that all have the rows in front."""
+        x_BCFHW, timestep_BF, turn_BTJ = self._inputs(jobs)
+        prompts = [self._prompt_keys.of(job.prompt) for job in jobs]
+        text = torch.stack([torch.stack([torch.stack((kv.k_LND, kv.v_LND)) for kv in row]) for row in prompts])
+        run: CompiledRun = eager if self._compiled is None else self._compiled.of(StepKind.DENOISE)
+
+        def velocities(x: Tensor, t: Tensor, cos: Tensor, sin: Tensor, text: Tensor, at: Tensor, of: Tensor) -> Tensor:
+            keys = [[KV(layer[0], layer[1]) for layer in row] for row in text]
+            past = SlabPast(self.slab, (at, of), self._window_rotation)
+            made: Tensor = self._transformer(x, t, keys, (cos, sin), past, run=run)
+            return made
+
+        arguments = (x_BCFHW, timestep_BF, *turn_BTJ, text, *self._past(jobs).tables)
+        return captured.run(StepKind.DENOISE, velocities, arguments)
+
+    def _inputs(self, jobs: Sequence[Job]) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+        frames = jobs[0].x_CFHW.shape[1]
+        turns = [self._own(job, frames) for job in jobs]
+        return (
+            torch.stack([job.x_CFHW.to(self.device) for job in jobs]),
+            torch.tensor([[job.timestep] * frames for job in jobs], device=self.device),
+            (torch.stack([t.cos_T1P[:, 0] for t in turns]), torch.stack([t.sin_T1P[:, 0] for t in turns])),
+        )
+
+    def _past(self, jobs: Sequence[Job]) -> SlabPast:
+        return SlabPast.of(self.slab, [job.past for job in jobs], self._window_rotation)
 
     # ---- positions ----
 

@@ -23,6 +23,7 @@ from ..contract.card import FrameSpec
 from ..contract.loaded import Copied
 from ..contract.loop import StepKind
 from ..shared.adapters import Adapters
+from ..shared.captured import CapturedPasses
 from ..shared.compiled import CompileCache
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
@@ -85,6 +86,7 @@ class WanRuntime:
         narrow_kv: bool = False,
         compiled: CompileCache | None = None,
         frame: FrameSpec | None = None,
+        captured: CapturedPasses | None = None,
     ) -> None:
         """`frame`: what its decode hands on; None = RGB."""
         self.spec, self.networks, self.sharing = spec, networks, sharing
@@ -92,7 +94,7 @@ class WanRuntime:
         if sharing is Sharing.INVARIANT:
             networks.transformer.invariant()
         each_row = sharing is not Sharing.PLAIN
-        self._passes = Passes(spec, networks.transformer, dtype, narrow_kv, compiled, each_row)
+        self._passes = Passes(spec, networks.transformer, dtype, narrow_kv, compiled, each_row, captured)
         self._device = self._passes.device
         self._negative = Prompt("negative", ((networks.text.encode(""), 1.0),))
 

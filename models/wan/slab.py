@@ -61,6 +61,9 @@ class Slab:
 
     def tables(self, sees: Sequence[tuple[int, tuple[int, ...]]], most: int) -> tuple[Tensor, Tensor]:
         """Entries of `layer` that rows see, and their tokens [rows, most]; a shorter row is filled up with none."""
+        if most == 0:  # a slab that was never allocated has no sizes
+            empty = torch.zeros((len(sees), 0), dtype=torch.int32, device=self.values.device)
+            return empty, empty
         ring, tokens = self.values.shape[1], self.values.shape[4]
         entries = [[slot * ring + at for at in seen] + [-1] * (most - len(seen)) for slot, seen in sees]
         lengths = [[tokens] * len(seen) + [0] * (most - len(seen)) for _, seen in sees]
@@ -99,19 +102,21 @@ class Slab:
 class SlabPast:
     """Entries read where they lie; `sees` per row: slot, and entries oldest first."""
 
-    def __init__(self, slab: Slab, sees: Sequence[tuple[int, tuple[int, ...]]], turns: Turns) -> None:
-        self._slab = slab
-        self._most = max(len(entries) for _, entries in sees)
-        if self._most:
-            self._tables = slab.tables(sees, self._most)
-            turn = turns(self._most)
-            self._turn = None if turn is None else (turn.cos_T1P[:, 0], turn.sin_T1P[:, 0])
+    def __init__(self, slab: Slab, tables: tuple[Tensor, Tensor], turns: Turns) -> None:
+        """`tables`: entries and their tokens [rows, most], as `Slab.tables` gives them."""
+        self._slab, self.tables, self._most = slab, tables, tables[0].shape[1]
+        turn = turns(self._most) if self._most else None
+        self._turn = None if turn is None else (turn.cos_T1P[:, 0], turn.sin_T1P[:, 0])
+
+    @classmethod
+    def of(cls, slab: Slab, sees: Sequence[tuple[int, tuple[int, ...]]], turns: Turns) -> "SlabPast":
+        return cls(slab, slab.tables(sees, max(len(entries) for _, entries in sees)), turns)
 
     def attend(self, layer: int, q_BTND: Tensor, k_BTND: Tensor, v_BTND: Tensor) -> Tensor:
         if not self._most:
             return chunk_attention(q_BTND, None, (k_BTND, v_BTND))
         values, scales = self._slab.layer(layer)
-        return chunk_attention(q_BTND, AttendedPast(values, *self._tables, self._turn, scales), (k_BTND, v_BTND))
+        return chunk_attention(q_BTND, AttendedPast(values, *self.tables, self._turn, scales), (k_BTND, v_BTND))
 
 
 class RebuiltPast:

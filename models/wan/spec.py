@@ -110,8 +110,9 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class WanSpec:
-    """One card's everything. `random`: weights are drawn, not loaded. `lora_rank` > 0: the checkpoint has a LoRA, which
-    is merged when it is loaded.
+    """One card's everything. `random`: weights are drawn, not loaded; `drawn`: they are although they are published, to
+    measure a device: all noise, the same work. `lora_rank` > 0: the checkpoint has a LoRA, which is merged when it is
+    loaded.
     """
 
     name: str
@@ -123,6 +124,7 @@ class WanSpec:
     fps: int = 16
     scale: int = 1
     random: bool = False
+    drawn: bool = False
     lora_rank: int = 0
     lora_alpha: float = 256.0
     tiny_widths: tuple[int, int, int, int] = (256, 128, 64, 64)

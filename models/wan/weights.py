@@ -80,6 +80,9 @@ def diffusers_vae(shape: VaeSizes) -> KeyMap:
     return KeyMap(tuple(rules))
 
 
+_ENCODER = (r"encoder\..*",)
+
+
 def manifest(spec: WanSpec) -> Manifest | None:
     """None for cards whose weights are drawn."""
     if spec.random:
@@ -102,8 +105,7 @@ def manifest(spec: WanSpec) -> Manifest | None:
     )
     parts = [transformer, vae]
     if spec.decoder is Decoder.TINY:
-        tiny = CheckpointLayout("original", "taew2_1.pth", KeyMap(), repo="", ignore=(r"encoder\..*",))
-        parts.append(ComponentManifest("tiny_decoder", lambda: tiny_keys(spec), (tiny,)))
+        parts.append(ComponentManifest("tiny_decoder", lambda: tiny_keys(spec), _TINY))
     if spec.lora_rank:
         file = CheckpointLayout(
             "original", "models/lora.pt", KeyMap(), repo=_LONGLIVE, unwrap=("generator_lora",), prefixes=_LORA
@@ -150,6 +152,12 @@ _TRANSFORMERS: Mapping[str, tuple[str, tuple[CheckpointLayout, ...]]] = {
         (CheckpointLayout("original", "diffusion_pytorch_model.safetensors", KeyMap(), repo=_WAN),),
     ),
 }  # fmt: skip
+
+
+_TINY = (
+    CheckpointLayout("safetensors", "taew2_1.safetensors", KeyMap(), repo="Kijai/WanVideo_comfy", ignore=_ENCODER),
+    CheckpointLayout("original", "taew2_1.pth", KeyMap(), repo="", ignore=_ENCODER),
+)
 
 
 def transformer_keys(spec: WanSpec) -> Mapping[str, Shape]:

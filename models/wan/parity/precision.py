@@ -15,7 +15,7 @@ from ...contract.recipe import Precision
 from ...parity.ladder import Pair, ParityCheck, ParityLevel, ParityMissing
 from ...parity.session import ChunkInput, ParitySession
 from ...shared.compiled import CompileCache, NoCompiler, require_compiler
-from ...shared.fp8 import narrow
+from ...shared.fp8 import computes, narrow
 from .. import random_weights
 from ..rows import Denoised, DenoiseRow, Sharing
 from ..runtime import WanRuntime
@@ -26,11 +26,15 @@ PASSES = (StepKind.DENOISE, StepKind.COMMIT, StepKind.RECACHE)
 
 
 def precision_checks(spec: WanSpec, declared: tuple[tuple[Precision, float], ...]) -> tuple[ParityCheck, ...]:
-    """One check for each precision the recipe declares."""
-    return tuple(
+    """One check for each precision the recipe declares, and one for fp8 as devices with such arithmetic compute it."""
+    checks = [
         ParityCheck(ParityLevel.PRECISION, f"{precision} against fp32", tolerance, partial(_narrow, spec, precision))
         for precision, tolerance in declared
-    )
+    ]
+    if (tolerance := dict(declared).get(Precision.FP8)) is not None:
+        computed = partial(_narrow, spec, Precision.FP8, computed=True)
+        checks.append(ParityCheck(ParityLevel.PRECISION, "fp8 products against fp32", tolerance, computed))
+    return tuple(checks)
 
 
 def compiled_check(spec: WanSpec, tolerance: float) -> ParityCheck:
@@ -44,11 +48,12 @@ def compiled_check(spec: WanSpec, tolerance: float) -> ParityCheck:
     )
 
 
-def _narrow(spec: WanSpec, precision: Precision) -> Iterator[Pair]:
+def _narrow(spec: WanSpec, precision: Precision, computed: bool = False) -> Iterator[Pair]:
+    """`computed`: activations are 8-bit floats too."""
     dtype = torch.float32 if precision.full else torch.bfloat16
     networks = random_weights.networks(spec, dtype)
     if precision.narrow_weights:
-        narrow(networks.transformer.blocks)
+        narrow(networks.transformer.blocks, (lambda x, weight: True) if computed else computes)
     yield from _side_by_side(spec, WanRuntime(spec, networks, dtype, Sharing.ALONE, precision.narrow_kv), chunks=9)
 
 

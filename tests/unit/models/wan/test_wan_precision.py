@@ -10,7 +10,7 @@ from worldroom.models.contract.cache_key import key_of
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from worldroom.models.shared import compiled
-from worldroom.models.shared.fp8 import Fp8Linear, narrow
+from worldroom.models.shared.fp8 import Fp8Linear, computes, narrow
 from worldroom.models.wan.card import SPECS, cache_of
 from worldroom.models.wan.slab import Slab
 
@@ -61,6 +61,20 @@ def test_fp8_keeps_rows_to_their_largest_value_and_half_the_bytes_of_bf16() -> N
     back = layer.weight.float() * layer.scale
     assert bool(((back - wide[0]).abs() <= wide[0].abs().amax(1, keepdim=True) / 16).all())
     assert float((layer(x) - expected).detach().abs().max() / expected.detach().abs().max()) < 0.05
+
+
+def test_a_product_in_fp8_is_within_its_two_roundings_and_rows_do_not_feel_each_other() -> None:
+    torch.manual_seed(1)
+    x = torch.randn(3, 5, 64)
+    x[1] *= 1000
+    layer = nn.Linear(64, 32)
+    wide, scaled = Fp8Linear(layer), Fp8Linear(layer, lambda x, weight: True)
+    made, expected = scaled(x).detach(), wide(x).detach()
+    assert made.shape == (3, 5, 32) and made.dtype == x.dtype
+    for row in range(3):
+        assert float((made[row] - expected[row]).abs().max() / expected[row].abs().max()) < 0.05
+        assert torch.equal(scaled(x[row : row + 1])[0], made[row]), "its scale is its own"
+    assert not computes(x, layer.weight), "a CPU widens"
 
 
 def test_compiled_blocks_are_refused_where_nothing_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
