@@ -26,6 +26,7 @@ from ..engine.worker.process import WorkerProcess
 from ..engine.worker.spec import WorkerSpec
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
+from ..models.family import BadOption
 from ..rtc.access.spec import AccessSpec, Tls
 from ..rtc.edge import EdgeSpec
 from ..rtc.http.app import create_app
@@ -68,9 +69,11 @@ class UserFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServeSpec:
-    """Options of one server, as the command line took them."""
+    """Options of one server, as the command line took them. `cards`: its worlds; a room of which nobody says which has
+    the first.
+    """
 
-    card: str
+    cards: tuple[str, ...]
     host: str
     port: int
     journal: JournalPlace
@@ -114,22 +117,26 @@ async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
 
 
 async def _serve(
-    spec: ServeSpec, choice: RuntimeChoice | None, options: bytes, listener: socket.socket, console: Console
+    spec: ServeSpec,
+    choice: RuntimeChoice | None,
+    options: Mapping[str, bytes],
+    listener: socket.socket,
+    console: Console,
 ) -> None:
     """The data folder is this process's alone."""
     worlds = _folder(spec.journal.data / "worlds")
     prices = cache_dir() / "prices"
     simulated = all(device.sheet for device in spec.devices)
-    checkpoint = None if simulated else checkpoint_of(spec.card, spec.checkpoint)
+    found = {card: checkpoint_of(card, spec.checkpoint) for card in ([] if simulated else spec.cards)}
     serving = WorkerSpec(
-        (spec.card,),
+        spec.cards,
         choice,
         spec.engine,
         worlds,
-        checkpoint,
+        {card: folder for card, folder in found.items() if folder is not None},
         prices,
         SPARE_AFTER_S,
-        {spec.card: options},
+        options,
         adapters=spec.adapters.folder,
     )
     clock = SystemClock()
@@ -144,7 +151,7 @@ async def _serve(
         aside = None if opened.redis is None else SuspendStore(opened.redis, ROOM_KEEP_S)
         if aside is not None:
             suspension = RoomSuspension(aside, engine, history)
-        rooms_spec = RoomsSpec(card=spec.card, lease_s=spec.lease_seconds, adapters=spec.adapters.stack)
+        rooms_spec = RoomsSpec(card=spec.cards[0], lease_s=spec.lease_seconds, adapters=spec.adapters.stack)
         recordings = Recordings(spec.journal.data / "recordings", clock)
         stack.push_async_callback(recordings.close)
         await asyncio.to_thread(recordings.salvaged)
@@ -196,7 +203,9 @@ async def _warm_up(
     host, port = listener.getsockname()[:2]
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     scheme = "http" if spec.tls is None else "https"
-    console.print(f"[bold]{engine.cards()[0].title}[/bold]: {fitting(engine.cards()[0], engine.capacity())}")
+    for card in engine.cards():
+        devices = [entry for entry in engine.capacity() if entry.card == card.name]
+        console.print(f"[bold]{card.title}[/bold]: {fitting(card, devices)}")
     address = f"{scheme}://{shown}:{port}{spec.access.base_path}/"
     console.print(f"Open [bold cyan]{address}[/bold cyan] and drive. Ctrl-C stops the server.")
 
@@ -215,20 +224,31 @@ def fitting(card: CardInfo, devices: Sequence[Capacity]) -> str:
     return f"{fit} ({first.price_us / 1000:.1f} ms a chunk, {where}); further rooms wait in line."
 
 
-def _options(spec: ServeSpec) -> bytes:
-    try:
-        return catalog.options(spec.card, spec.options)
-    except catalog.REFUSALS as error:
-        raise UserFault(str(error)) from None
+def _options(spec: ServeSpec) -> dict[str, bytes]:
+    """By card. What is asked for has to mean something to one family at least."""
+    options, problem = {}, None
+    for card in spec.cards:
+        try:
+            catalog.card(card)
+            options[card] = catalog.options(card, spec.options)
+        except BadOption as error:
+            problem = error
+        except catalog.REFUSALS as error:
+            raise UserFault(str(error)) from None
+    if problem is not None and not options:
+        raise UserFault(str(problem))
+    return options
 
 
-def _choice(spec: ServeSpec, options: bytes) -> RuntimeChoice | None:
+def _choice(spec: ServeSpec, options: Mapping[str, bytes]) -> RuntimeChoice | None:
     """What the options ask for, checked before anything starts; None = the recipe's default."""
+    plain = not (spec.inexact or spec.compiled or spec.invariant)
+    if spec.steps is None and spec.precision is None and plain:
+        return None
+    if len(spec.cards) > 1:
+        raise UserFault("--steps, --precision, --compiled, --invariant and --inexact are of one card: name one --card")
     try:
-        recipe = catalog.card(spec.card, options).recipe
-        plain = not (spec.inexact or spec.compiled or spec.invariant)
-        if spec.steps is None and spec.precision is None and plain:
-            return None
+        recipe = catalog.card(spec.cards[0], options.get(spec.cards[0], b"")).recipe
         precision = recipe.default.precision if spec.precision is None else _precision(spec.precision)
         steps, exact = spec.steps or recipe.default.steps, not spec.inexact
         choice = RuntimeChoice(recipe.default.sampler, steps, precision, exact, spec.compiled, spec.invariant)

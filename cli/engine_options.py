@@ -54,6 +54,10 @@ class EngineOptions:
     worlds_disk: Annotated[
         int, typer.Option(min=0, metavar="MB", help="Megabytes of disk for them: what memory does not hold, restarts.")
     ] = DEFAULT.worlds_disk // MB
+    patience: Annotated[
+        float,
+        typer.Option(min=0.1, help="Seconds a step may take, or ten times its price, before its worker is ended."),
+    ] = DEFAULT.patience
     prompts_memory: Annotated[
         int, typer.Option(min=1, metavar="MB", help="Megabytes of prompt embeddings that are kept.")
     ] = DEFAULT.feature_bytes_max // MB
@@ -66,6 +70,7 @@ class EngineOptions:
             share_cap=self.share,
             max_rows=self.max_rows,
             ageing=self.background_after,
+            patience=self.patience,
             kbps=self.kbps,
             kbps_max=self.kbps_max,
             encoder_threads=self.encoder_threads,

@@ -23,6 +23,7 @@ def join(
         typer.Option(envvar="WORLDROOM_TOKEN", help="The token that opens the room, as `worldroom token` makes."),
     ] = None,
     cacert: Annotated[Path | None, typer.Option(help="Certificate (PEM) of who signed the server's.")] = None,
+    card: Annotated[str | None, typer.Option(help="The world of a room that is not open yet.")] = None,
     consent: Annotated[bool, typer.Option("--consent", help="What is done here may be used to train models.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -41,6 +42,7 @@ def join(
                 access=token,
                 cacert=cacert,
                 consent=consent,
+                card=card,
             )
         )
         for ended in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

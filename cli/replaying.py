@@ -151,6 +151,7 @@ def serving_spec(
     options = catalog.options(opened.card, given)
     sampler = catalog.card(opened.card, options).recipe.default.sampler
     choice = RuntimeChoice(sampler, steps or opened.steps, Precision(opened.precision)).in_mode(opened.mode)
-    checkpoint, engine = checkpoint_of(opened.card, weights.checkpoint), EngineSpec(slots=1)
+    folder, engine = checkpoint_of(opened.card, weights.checkpoint), EngineSpec(slots=1)
+    checkpoints = {} if folder is None else {opened.card: folder}
     named = {opened.card: options}
-    return WorkerSpec((opened.card,), choice, engine, None, checkpoint, options=named, adapters=weights.adapters)
+    return WorkerSpec((opened.card,), choice, engine, None, checkpoints, options=named, adapters=weights.adapters)

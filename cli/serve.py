@@ -20,11 +20,15 @@ from .option_groups import takes
 from .options import OptionFlag, options_of
 
 AUTO, SLOTS_MAX = "auto", 256
+DEFAULT_CARD = "drive"
 
 
 @takes(EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions, AdapterOptions)
 def serve(
-    card: Annotated[str, typer.Option(help="The world to serve; `worldroom cards list` shows them.")] = "drive",
+    card: Annotated[
+        list[str] | None,
+        typer.Option(help="A world to serve, drive where none is named; may be given several times (`cards list`)."),
+    ] = None,
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 picks a free one.")] = 8080,
     slots: Annotated[
@@ -57,7 +61,7 @@ def serve(
     from .assemble import ServeSpec, UserFault, run_server
 
     spec = ServeSpec(
-        card=card,
+        cards=_cards(card, checkpoint),
         host=host,
         port=port,
         journal=journal_options.place(keep.journal),
@@ -92,6 +96,13 @@ def serve(
         pass
     finally:
         listener.close()
+
+
+def _cards(named: list[str] | None, checkpoint: Path | None) -> tuple[str, ...]:
+    cards = tuple(dict.fromkeys(named or [DEFAULT_CARD]))
+    if len(cards) > 1 and checkpoint is not None:
+        raise fail("--checkpoint is the folder of one card: `worldroom cards pull` puts each where it is found")
+    return cards
 
 
 def _devices(options: EngineOptions) -> tuple[WorkerDevice, ...]:

@@ -67,5 +67,9 @@ def _checked(path: Path, group: TyperGroup, tables: Mapping[str, Any]) -> dict[s
         for flag in table:
             if flag not in flags:
                 raise fail(f"{path}: [{name}] has no flag '{flag}'{did_you_mean(flag, flags)}")
-        known[name] = {flags[flag]: value for flag, value in table.items()}
+        several = {param.name for param in command.params if getattr(param, "multiple", False)}
+        values = {flags[flag]: value for flag, value in table.items()}
+        known[name] = {
+            flag: [value] if flag in several and isinstance(value, str) else value for flag, value in values.items()
+        }
     return known

@@ -80,7 +80,7 @@ class Engine:
         self._admission = Admission(spec, clock, self._costs, self.runtimes, self._sessions, self._going)
         self._commands: deque[api.Command] = deque()
         rules = Rules(spec.max_rows, spec.ageing, spec.seed, spec.policy)
-        self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers)
+        self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers, spec.patience)
         threads = encoder_threads(spec.encoder_threads)
         self.services = Services(
             clock,
@@ -250,8 +250,11 @@ class Engine:
 
     @property
     def unsound(self) -> str | None:
-        """What contradicts itself in a pool, as the last inspection found it: then nothing here can be trusted."""
-        return self._maintenance.inspection.problem
+        """Why nothing here can be trusted: an error of the device that stays, or what contradicts itself in a pool, as
+        the last inspection found it.
+        """
+        lost = self._dispatcher.lost
+        return self._maintenance.inspection.problem if lost is None else f"the device is lost: {lost}"
 
     def check_integrity(self) -> None:
         """Raise `slab_pool.PoolCorrupt` when any pool contradicts itself."""

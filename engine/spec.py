@@ -34,7 +34,8 @@ class EngineSpec:
     seconds or chunks; after a large one, no sooner than `checkpoint_rate` bytes a second allow. `worlds_memory`,
     `worlds_disk`: bytes of all worlds that are written down, in host memory and, where there is a folder, on disk.
     `seed` draws between equals.
-    `policy` is STEP; REQUEST is there to compare with.
+    `policy` is STEP; REQUEST is there to compare with. `patience`: seconds that a step may take, or ten times its
+    price; beyond both its worker hangs and is ended.
     """
 
     slots: int = 4
@@ -55,6 +56,7 @@ class EngineSpec:
     worlds_disk: int = 64 << 30
     seed: int = 0
     policy: Policy = Policy.STEP
+    patience: float = 2.0
 
     def __post_init__(self) -> None:
         if self.slots < 1 or self.max_rows < 1 or self.encoder_threads < 1:

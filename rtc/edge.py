@@ -184,7 +184,7 @@ class Edge:
             async with self._gate:
                 await viewer.connection.take_offer(offer.sdp)
             rights = replace(newcomer.rights, consent=offer.consent)
-            joined = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, rights)
+            joined = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, rights, offer.card)
             if isinstance(joined, Refused):
                 viewer.leave("refused")
                 return joined

@@ -42,6 +42,7 @@ class SimulatedDevice:
     ) -> None:
         self.name, self.model, self.cost, self.handover = name, name, cost, handover
         self.total, self.weights = total, weights
+        self.fail: Callable[[Batch], None] = lambda batch: None
         self.worked: dict[Placement, float] = dict.fromkeys(Placement, 0.0)
         self.batches = self.rows = self.revoked = self.overlapped = 0
         self._turns: dict[Placement, deque[_Turn]] = {where: deque() for where in Placement}
@@ -67,7 +68,8 @@ class SimulatedDevice:
         pass
 
     def perform(self, batch: Batch) -> list[Any]:
-        """What a batch does, at its end. Raises what the batch raises."""
+        """What a batch does, at its end. Raises what the batch raises, or `fail`."""
+        self.fail(batch)
         return execute(batch)
 
     def _begin(self, turn: _Turn) -> None:

@@ -6,7 +6,6 @@ VirtualWorker                                   on the edge's own loop, in virtu
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +22,9 @@ from .device import PLENTY, SimulatedDevice
 from .encoder import BlankEncoder
 from .prices import cost_by
 from .sheets import priced
+
+CLOSES_S = 0.2
+"""Until an engine that does not close in order is left as it is."""
 
 
 def simulated_parts(clock: Clock, boot: ipc.Boot) -> WorkerParts:
@@ -54,7 +56,8 @@ class VirtualWorker(WorkerProcess):
 
     def __init__(self, clock: Clock, hear: Callable[[ipc.ToEdge], None], device: WorkerDevice) -> None:
         super().__init__(clock, hear, device)
-        self._server = WorkerServer(clock, self._parts, self._said)
+        self._server = WorkerServer(clock, self._parts, self._said, lambda code: self.die())
+        self.simulated: SimulatedDevice | None = None
         self._folder: MortalFolder | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -76,16 +79,18 @@ class VirtualWorker(WorkerProcess):
 
     async def end(self) -> None:
         self.die()
-        if self._running is not None:
-            self._running.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._running
+        while self._running is not None and not self._running.done():
+            self._running.cancel()  # again, where its engine waits for a device that is lost
+            await asyncio.wait([self._running], timeout=CLOSES_S)
 
     async def stop(self) -> None:
         await self.end()
 
     def _parts(self, clock: Clock, boot: ipc.Boot) -> WorkerParts:
-        return replace(simulated_parts(clock, boot), encoder=BlankEncoder, store=self._stored)
+        parts = simulated_parts(clock, boot)
+        assert isinstance(parts.device, SimulatedDevice)
+        self.simulated = parts.device
+        return replace(parts, encoder=BlankEncoder, store=self._stored)
 
     def _stored(self, folder: Path, disk: Path | None, spec: EngineSpec) -> SnapshotFolder:
         self._folder = MortalFolder(folder, disk)

@@ -24,19 +24,15 @@ from worldroom.simulation.encoder import BlankEncoder
 
 
 class FakeDevice(SimulatedDevice):
-    """A simulated device whose batches may be made to fail (`fail` raises instead) or to return something else
-    (`change`). `ran`: kind and rows of each.
-    """
+    """A simulated device whose batches may return something else (`change`). `ran`: kind and rows of each."""
 
     def __init__(self, cost: Callable[[Batch], float]) -> None:
         super().__init__(cost, "fake")
         self.ran: list[tuple[StepKind, int]] = []
-        self.fail: Callable[[Batch], None] = lambda batch: None
         self.change: Callable[[Batch, list[Any]], list[Any]] = lambda batch, results: results
 
     def perform(self, batch: Batch) -> list[Any]:
         self.ran.append((batch.kind, len(batch.rows)))
-        self.fail(batch)
         return self.change(batch, super().perform(batch))
 
 

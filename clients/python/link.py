@@ -85,7 +85,9 @@ class EdgeLink:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await self.pc.setLocalDescription(await self.pc.createOffer())
                 self._shaped()
-                answer = await self._ask(OfferBody(self.pc.localDescription.sdp, token, role, name, consent))
+                answer = await self._ask(
+                    OfferBody(self.pc.localDescription.sdp, token, role, name, consent, self._place.card)
+                )
                 self.token, self.participant = answer.token, answer.participant
                 await self.pc.setRemoteDescription(RTCSessionDescription(answer.sdp, "answer"))
                 return await self._welcomed()

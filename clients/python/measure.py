@@ -89,6 +89,7 @@ async def run_join(
     access: str | None = None,
     cacert: Path | None = None,
     consent: bool = False,
+    card: str | None = None,
 ) -> JoinReport:
     """Join, stay `seconds` from the first frame on, report. Raises `JoinFailed`.
 
@@ -106,6 +107,7 @@ async def run_join(
             access=access,
             cacert=cacert,
             consent=consent,
+            card=card,
         )
         async with coming as room:
             return await _stay(room, seconds, film, out_mp4, drive, random.Random(seed))

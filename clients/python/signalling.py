@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import certifi
 import httpx
@@ -52,15 +52,19 @@ class RoomPlace:
     """A room's address: `http://host:port`, with a base path where there is one, and the room's name ('' = none yet).
 
     `access`: the token that opens it. `cacert`: who signed the server's certificate, None = whom this machine trusts.
+    `card`: its world, if it is not open yet; None = the server's first.
     """
 
     base: str
     room: str
     access: str | None = None
     cacert: Path | None = None
+    card: str | None = None
 
     @classmethod
-    def of(cls, url: str, access: str | None = None, cacert: Path | None = None) -> "RoomPlace":
+    def of(
+        cls, url: str, access: str | None = None, cacert: Path | None = None, card: str | None = None
+    ) -> "RoomPlace":
         """From a page's address, e.g. http://127.0.0.1:8080/r/blue-otter-12#token=..., or the server's alone; raises
         ValueError."""
         parts = urlsplit(url)
@@ -71,8 +75,9 @@ class RoomPlace:
             path, room = room, ""
         if "/" in room:
             raise ValueError(f"'{url}' is not a room's address like http://127.0.0.1:8080/r/blue-otter-12")
+        world = card or next(iter(parse_qs(parts.query).get("card", ())), None)
         _, marked, told = parts.fragment.partition("token=")
-        return cls(f"{parts.scheme}://{parts.netloc}{path}", room, access or (told if marked else None), cacert)
+        return cls(f"{parts.scheme}://{parts.netloc}{path}", room, access or (told if marked else None), cacert, world)
 
     @property
     def local(self) -> bool:

@@ -19,6 +19,7 @@ from ...models.contract.loop import StepKind
 from ...models.contract.placement import Placement
 from ...models.holding import Memory
 from ..caches.entry_io import transfer
+from .faults import FaultOf, ShortBatch, fault_of
 from .instructions import instruction_set
 from .memory import device_memory
 
@@ -37,10 +38,6 @@ class Batch:
     def where(self) -> Placement:
         """On which of the device's threads the card's program runs this kind."""
         return self.loaded.card.program.where(self.loop, self.kind)
-
-
-class ShortBatch(RuntimeError):
-    """A runtime returned another number of results than it was given rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +59,8 @@ def execute(batch: Batch) -> list[Any]:
         return [transfer(batch.loaded, row) for row in batch.rows]
     try:
         results = runtime.execute(batch.kind, batch.rows, batch.views)
-    except Exception:
-        if len(batch.rows) == 1:
+    except Exception as problem:
+        if len(batch.rows) == 1 or fault_of(problem) is not FaultOf.REQUEST:
             raise
         return [_alone(batch, index) for index in range(len(batch.rows))]
     if len(results) != len(batch.rows):
@@ -76,6 +73,8 @@ def _alone(batch: Batch, index: int) -> Any:
     try:
         return execute(alone)[0]
     except Exception as problem:
+        if fault_of(problem) is FaultOf.DEVICE:
+            raise
         return RowFault(problem)
 
 

@@ -22,7 +22,7 @@ from ..scheduling.scheduler import Rules, Ticket
 from .device import Device
 from .history import StepHistory
 from .observers import Observer, Profiler
-from .queue import DeviceQueue, StepRun
+from .queue import DEFAULT, DeviceQueue, StepRun
 
 __all__ = ["Dispatcher", "StepRun"]
 
@@ -41,20 +41,26 @@ class Dispatcher:
         rules: Rules,
         reserved: Callable[[], float],
         observers: Sequence[Observer] = (),
+        patience: float = DEFAULT.patience,
     ) -> None:
         self._numbers, self._clock = itertools.count(), clock
         self.costs = costs
         self.history = StepHistory()
         watching = (Profiler(costs, self.history), *observers)
-        self._device = DeviceQueue(device, device.name, costs, clock, rules, reserved, watching)
+        self._device = DeviceQueue(device, device.name, costs, clock, rules, reserved, watching, patience)
         aux = f"{device.name} {Placement.AUX}"
-        self._aux = DeviceQueue(device, aux, costs, clock, rules, lambda: math.inf, watching)
+        self._aux = DeviceQueue(device, aux, costs, clock, rules, lambda: math.inf, watching, patience)
         self._queues = (self._device, self._aux)
 
     @property
     def busy(self) -> tuple[float, float]:
         """Seconds the device has worked on a batch, and beyond how many it hangs; of the queue that is nearer to it."""
         return max((queue.busy for queue in self._queues), key=lambda busy: busy[0] - busy[1])
+
+    @property
+    def lost(self) -> Exception | None:
+        """What ended the device, if it has ended."""
+        return next((queue.lost for queue in self._queues if queue.lost is not None), None)
 
     @property
     def idle(self) -> bool:

@@ -19,14 +19,17 @@ from ..cancel import CancelScope, Superseded
 from ..scheduling.costs import Costs
 from ..scheduling.scheduler import Rules, RunBatch, Ticket, choose
 from ..scheduling.staging import may_follow
-from ..spec import Policy
+from ..spec import EngineSpec, Policy
 from ..wakeup import Wakeup
 from .device import Batch, Device, Measured, Revoke, RowFault
+from .faults import FaultOf, fault_of
 from .observers import BatchRecord, Observer
 
-PATIENCE = 0.6
 PATIENCE_PRICES = 10
-"""A batch that runs longer than both, in seconds and in its own price, is not slow: it hangs."""
+"""A batch that runs longer than this in its own price, and than the engine's patience, is not slow: it hangs."""
+
+
+DEFAULT = EngineSpec()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class _InFlight:
 
 class DeviceQueue:
     """`name`: of this thread, for people. `reserved` tells when the next interactive chunk will need it (infinity: not
-    known).
+    known). `patience`: seconds that a batch may take whatever its price.
     """
 
     def __init__(
@@ -79,7 +82,9 @@ class DeviceQueue:
         rules: Rules,
         reserved: Callable[[], float],
         observers: Sequence[Observer],
+        patience: float = DEFAULT.patience,
     ) -> None:
+        self._patience = patience
         self._device, self._name, self._costs, self._clock, self._rules = device, name, costs, clock, rules
         self._reserved, self._observers = reserved, observers
         self._queue: dict[int, _QueuedStep] = {}
@@ -90,13 +95,15 @@ class DeviceQueue:
         self._held_by: CancelScope | None = None
         """The chunk that has begun; nothing else runs until it is over. Request level alone."""
         self._changed = Wakeup()
+        self.lost: Exception | None = None
+        """What ended the device. Nobody hears of the batch that met it: its process has to end."""
 
     @property
     def busy(self) -> tuple[float, float]:
         """Seconds it has worked on its batch, and beyond how many it hangs."""
         if (flight := self._running) is None:
             return 0.0, 0.0
-        return max(0.0, self._clock.now() - flight.since), max(PATIENCE, PATIENCE_PRICES * flight.price)
+        return max(0.0, self._clock.now() - flight.since), max(self._patience, PATIENCE_PRICES * flight.price)
 
     @property
     def idle(self) -> bool:
@@ -197,6 +204,10 @@ class DeviceQueue:
 
     def _landed(self, outcome: Measured | Exception) -> None:
         """A batch has ended: its rows hear of it and may hand in their next steps before the next decision."""
+        if isinstance(outcome, Exception) and fault_of(outcome) is FaultOf.DEVICE:
+            self.lost = self.lost or outcome
+        if self.lost is not None:
+            return  # it stays busy for good: what stood behind is as wrong
         flight, self._running, self._staged = self._running, self._staged, None
         assert flight is not None, "what ended was handed over"
         before = self._worked

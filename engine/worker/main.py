@@ -63,10 +63,18 @@ def own_parts(clock: Clock, boot: ipc.Boot) -> WorkerParts:
 
 
 class WorkerServer:
-    """Serves one edge until that says stop or is gone. `say`: to the edge; what that says goes to `take`."""
+    """Serves one edge until that says stop or is gone. `say`: to the edge; what that says goes to `take`. `exit` ends
+    its process.
+    """
 
-    def __init__(self, clock: Clock, parts: MakeParts, say: Callable[[ipc.ToEdge], None]) -> None:
-        self._clock, self._parts, self._say = clock, parts, say
+    def __init__(
+        self,
+        clock: Clock,
+        parts: MakeParts,
+        say: Callable[[ipc.ToEdge], None],
+        exit: Callable[[int], object] = os._exit,
+    ) -> None:
+        self._clock, self._parts, self._say, self._exit = clock, parts, say, exit
         self._boot: asyncio.Future[ipc.Boot] = asyncio.get_running_loop().create_future()
         self._engine: Engine | None = None
         self._stop, self._gone = asyncio.Event(), asyncio.Event()
@@ -94,9 +102,9 @@ class WorkerServer:
     async def _serve(self, boot: ipc.Boot) -> None:
         parts = self._parts(self._clock, boot)
         await asyncio.to_thread(check_fit, boot, parts.device)
-        published = Path(boot.checkpoint) if boot.checkpoint else None
+        published = {card: Path(place) for card, place in boot.checkpoints.items()}
         loaded = [
-            await asyncio.to_thread(parts.load, card, boot.choice, published, boot.options.get(card, b""))
+            await asyncio.to_thread(parts.load, card, boot.choice, published.get(card), boot.options.get(card, b""))
             for card in boot.cards
         ]
         check_device(boot.device)
@@ -128,8 +136,9 @@ class WorkerServer:
                 self._say(ipc.Heartbeat(False, (), (), 0.0, 0.0))
             else:
                 if (problem := engine.unsound) is not None:
-                    log.critical("the worker's books are wrong, so it ends: %s", problem)
-                    os._exit(1)  # nothing in it can be trusted; sessions go on from what they were before
+                    log.critical("nothing in this worker can be trusted, so it ends: %s", problem)
+                    self._exit(1)  # sessions go on from what they were before
+                    return
                 busy, patience = engine.busy
                 steps, told = engine.history.since(told), engine.history.count
                 self._say(

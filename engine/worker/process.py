@@ -47,7 +47,7 @@ class WorkerProcess:
         self._link: ipc.IpcLink[ipc.ToEdge] | None = None
         self._heard = clock.now()
         self._early: watchdog.ProcStat | None = None
-        self._overdue = 0.0
+        self._busy = self._patience = 0.0
         self._watching = False
         self.ended = asyncio.Event()
 
@@ -77,7 +77,8 @@ class WorkerProcess:
             now = self._clock.now()
             # A look that comes late says that this process was held up, not that the child was silent.
             if now - looked < 2 * LOOK and self._watching and self._hangs(now):
-                log.error("worker %d hangs: silent for %.1f s; it is killed", self.pid, now - self._heard)
+                why = watchdog.said(now - self._heard, self._busy, self._patience)
+                log.error("worker %d hangs: %s; it is killed", self.pid, why)
                 return
 
     async def end(self) -> None:
@@ -99,11 +100,11 @@ class WorkerProcess:
         self._heard = self._clock.now()
         if isinstance(message, ipc.Heartbeat):
             self._watching = self._watching or message.ready
-            self._overdue = message.busy if message.busy > message.patience else 0.0
+            self._busy, self._patience = message.busy, message.patience
         self._hear(message)
 
     def _hangs(self, now: float) -> bool:
-        silence = max(now - self._heard, self._overdue)
+        silence = max(now - self._heard, self._busy if self._busy > self._patience else 0.0)
         if silence < 2 * LOOK:
             self._early = None
             return False

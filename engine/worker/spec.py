@@ -21,17 +21,17 @@ class WorkerSpec:
     """What one worker serves. `disk`: a folder for worlds: those that memory does not hold, sleepers, and what a
     restart goes on from; nobody else writes there.
 
-    `checkpoint`: a folder of published weights, None = the card's own. `prices`: where what steps cost is kept from one
-    start to the next, None = nowhere. `spare_after`: seconds of service after which a second process is started that
-    loads the program and no card, to take over when the worker ends; None = none. `options`: by card,
-    of its family, packed. `adapters`: a folder of low-rank weights that worlds may have.
+    `checkpoints`: folders of published weights by card, of those that have none of their own. `prices`: where what
+    steps cost is kept from one start to the next, None = nowhere. `spare_after`: seconds of service after which a
+    second process is started that loads the program and no card, to take over when the worker ends; None = none.
+    `options`: by card, of its family, packed. `adapters`: a folder of low-rank weights that worlds may have.
     """
 
     cards: tuple[str, ...]
     choice: RuntimeChoice | None
     spec: EngineSpec
     disk: Path | None = None
-    checkpoint: Path | None = None
+    checkpoints: Mapping[str, Path] = field(default_factory=dict)
     prices: Path | None = None
     spare_after: float | None = None
     options: Mapping[str, bytes] = field(default_factory=dict)
@@ -40,10 +40,10 @@ class WorkerSpec:
 
     def boot(self, folder: Path) -> Boot:
         """The worker's first message; `folder` is the edge's own."""
-        places = (self.disk, self.checkpoint, self.prices, self.adapters)
-        disk, checkpoint, prices, adapters = (str(place or "") for place in places)
+        disk, prices, adapters = (str(place or "") for place in (self.disk, self.prices, self.adapters))
+        checkpoints = {card: str(place) for card, place in self.checkpoints.items()}
         more = dict(self.options), self.device, adapters
-        return Boot(self.cards, self.choice, self.spec, str(folder), disk, checkpoint, prices, *more)
+        return Boot(self.cards, self.choice, self.spec, str(folder), disk, checkpoints, prices, *more)
 
 
 def store_of(folder: Path, disk: Path | None, spec: EngineSpec) -> SnapshotFolder:

@@ -34,6 +34,13 @@ def hangs(silence: float, before: ProcStat, now: ProcStat) -> bool:
     return not starved or silence >= STARVED
 
 
+def said(silence: float, busy: float, patience: float) -> str:
+    """What a worker that hangs is said to do, for the log. `busy`: seconds of its batch, with their `patience`."""
+    if busy > patience:
+        return f"a step runs for {busy:.1f} s, {patience:.1f} s are its patience (`worldroom serve --patience`)"
+    return f"silent for {silence:.1f} s"
+
+
 def proc_stat_of(pid: int) -> ProcStat:
     """Where the kernel does not tell (no /proc), a process never counts as starved."""
     states, cpu = set(), 0.0

@@ -54,7 +54,8 @@ def add_rooms(app: FastAPI, spec: AccessSpec, clock: Clock) -> None:
             asked = decode_room_ask(body) if body else RoomAsk()
         room = asked.room or fresh_room(names)
         named(room)
-        path, now = f"{spec.base_path}/r/{room}", clock.wall()
+        world = f"?card={asked.card}" if asked.card else ""
+        path, now = f"{spec.base_path}/r/{room}{world}", clock.wall()
         if not spec.keys:
             return json_answer(RoomPass(room, path), 201)
         rights = Rights(asked.role, asked.identity, asked.name, asked.metadata)

@@ -3,6 +3,7 @@
 import html
 import random
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -29,8 +30,9 @@ def add_pages(app: FastAPI, web_root: Path) -> None:
         return FileResponse(web_root / "library.html", headers=ASKS_AGAIN)
 
     @app.get("/play")
-    async def play() -> Response:
-        return RedirectResponse(f"r/{fresh_room(names)}", 302, {"Cache-Control": "no-store"})
+    async def play(card: str = "") -> Response:
+        world = f"?card={quote(card)}" if card else ""
+        return RedirectResponse(f"r/{fresh_room(names)}{world}", 302, {"Cache-Control": "no-store"})
 
     @app.get("/r/{room}")
     async def page(room: str, request: Request) -> Response:

@@ -12,11 +12,15 @@ BODY_BYTES_MAX = 64 * 1024
 TTL_MAX_S = 30 * 24 * 3600
 
 
+CardName = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[a-z0-9][a-z0-9._-]*$")]
+
+
 class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Body of POST /v1/rooms/{room}/offer. `token` of an earlier answer takes the same seat again.
 
     `name`: what the others in the room read; missing = the server thinks of one. `consent`: what they do here may be
-    used to train models; journaled, and asked for by exports.
+    used to train models; journaled, and asked for by exports. `card`: the world of a room that is not open yet;
+    missing = the server's first.
     """
 
     sdp: str
@@ -24,16 +28,18 @@ class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     role: Role | None = None
     name: PersonName | None = None
     consent: bool = False
+    card: CardName | None = None
 
 
 class RoomAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Body of POST /v1/rooms, from an application's back end with an API key. `room` None = a fresh name.
 
     `identity`: whose seat it will be, however often they come. `role`: what the token lets them do. `metadata`: the
-    application's own words about them. `ttl_s`: how long the token opens the room.
+    application's own words about them. `ttl_s`: how long the token opens the room. `card`: the room's world.
     """
 
     room: str | None = None
+    card: CardName | None = None
     identity: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
     role: Grant = Grant.DRIVER
     name: PersonName | None = None

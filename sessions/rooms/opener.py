@@ -18,8 +18,8 @@ from .suspend import RoomSuspension
 
 @dataclass(frozen=True, slots=True)
 class RoomsSpec:
-    """What a server's rooms are like. `prompt` None = the card's first suggestion; `steps` None = the recipe's.
-    `adapters`: the stack that worlds begin with.
+    """What a server's rooms are like. `card`: of a room of which nobody says which. `prompt` None = the card's first
+    suggestion; `steps` None = the recipe's. `adapters`: the stack that worlds begin with.
     """
 
     card: str
@@ -37,10 +37,11 @@ class RoomEntry:
     """A room by its name, from the first join on. `joining`: joins that wait for its session.
 
     `asked`: the session that the engine has been asked for, '' while a suspended one is restored. `forgotten`: its name
-    is free again.
+    is free again. `card`: its world's, as who opened it asked; None = whichever.
     """
 
     name: str
+    card: str | None
     audience: Audience
     asked: str
     task: "asyncio.Task[Room | Refused]"
@@ -72,11 +73,14 @@ class RoomOpener:
     async def _restored(self, entry: RoomEntry) -> Room | Refused | None:
         """None when there is no suspended room of that name, or it can never be restored."""
         suspension = self._suspension
-        suspended = await suspension.find(entry.name, self._spec.card) if suspension is not None else None
-        if suspension is None or suspended is None or entry.forgotten:
+        if suspension is None:
+            return None
+        served = [info.name for info in self._door.cards()] or [self._spec.card]
+        suspended = await suspension.find(entry.name, served if entry.card is None else [entry.card])
+        if suspended is None or entry.forgotten:
             return None
         record, asked = suspended.record, entry.asked
-        session = self._session(entry, record.session.name, record.session.seed)
+        session = self._session(entry, record.session.card, record.session.name, record.session.seed)
         entry.asked = ""
         restored = await suspension.restore(suspended, session)
         entry.asked = asked
@@ -85,13 +89,13 @@ class RoomOpener:
         return self._room(entry, session, record) if restored else None
 
     async def _opened(self, entry: RoomEntry, seed: int) -> Room | Refused:
-        session = self._session(entry, entry.asked, seed)
+        session = self._session(entry, entry.card or self._spec.card, entry.asked, seed)
         return await session.open() or self._room(entry, session)
 
-    def _session(self, entry: RoomEntry, name: str, seed: int) -> Session:
+    def _session(self, entry: RoomEntry, card: str, name: str, seed: int) -> Session:
         spec = self._spec
         session_spec = SessionSpec(
-            name, entry.name, spec.card, seed, spec.prompt, spec.steps, spec.latency_class, spec.adapters
+            name, entry.name, card, seed, spec.prompt, spec.steps, spec.latency_class, spec.adapters
         )
         parts = self._door, self._journal, self._clock, self._counters, entry.audience
         return Session(session_spec, *parts, self._futures)

@@ -76,12 +76,14 @@ class Rooms:
         want_role: Role | None,
         name: str | None = None,
         rights: Rights = OPEN,
+        card: str | None = None,
     ) -> Participant | Refused:
         """Take a seat in a room. `token` from an earlier seat takes that one over; the first one in drives.
 
-        `name`: to be known by, if there is a wish. The sink gets `Welcome` first. A refusal reserves nothing.
+        `name`: to be known by, if there is a wish. `card`: the world of a room that is not open; one that is keeps its
+        own. The sink gets `Welcome` first. A refusal reserves nothing.
         """
-        joined = await self._join(room, sink, token, want_role, name, rights)
+        joined = self._unknown(card) or await self._join(room, sink, token, want_role, name, rights, card)
         self._counters.joins_refused += isinstance(joined, Refused)
         return joined
 
@@ -143,12 +145,19 @@ class Rooms:
     # ---- joining --------------------------------------------------------------------------------------------------
 
     async def _join(
-        self, name: str, sink: Sink, token: str | None, want_role: Role | None, wish: str | None, rights: Rights
+        self,
+        name: str,
+        sink: Sink,
+        token: str | None,
+        want_role: Role | None,
+        wish: str | None,
+        rights: Rights,
+        card: str | None,
     ) -> Participant | Refused:
         refused = self._refused_at_once(name)
         if refused is not None:
             return refused
-        entry = self._entries.get(name) or self._start(name)
+        entry = self._entries.get(name) or self._start(name, card)
         entry.joining += 1
         try:
             # Shielded: the room is for all who wait, and one of them may go away.
@@ -213,11 +222,19 @@ class Rooms:
 
     # ---- opening and closing --------------------------------------------------------------------------------------
 
-    def _start(self, name: str) -> RoomEntry:
+    def _unknown(self, card: str | None) -> Refused | None:
+        """A card that this server does not have, as far as it knows its cards by now: no place in line for that."""
+        known = [info.name for info in self._door.cards()]
+        if card is None or not known or card in known:
+            return None
+        detail = f"no world '{card}' here: there are {', '.join(known)}"
+        return refusal(RefusalReason.UNKNOWN_CARD, detail, retry_after_s=0.0)
+
+    def _start(self, name: str, card: str | None) -> RoomEntry:
         audience, session = Audience(self._ended), self._entropy(8).hex()
         seed = int.from_bytes(self._entropy(6), "little")
         task = asyncio.get_running_loop().create_task(self._open(name, seed), name=f"open {name}")
-        entry = self._entries[name] = RoomEntry(name, audience, session, task)
+        entry = self._entries[name] = RoomEntry(name, card, audience, session, task)
         return entry
 
     async def _open(self, name: str, seed: int) -> Room | Refused:

@@ -6,7 +6,7 @@ restored.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -71,10 +71,10 @@ class RoomSuspension:
         room.let_go()
         return True
 
-    async def find(self, room: str, card: str) -> SuspendedRoom | None:
-        """The suspended room of that name and card."""
+    async def find(self, room: str, cards: Collection[str]) -> SuspendedRoom | None:
+        """The suspended room of that name and of one of these cards."""
         try:
-            suspended = await self._store.find(room, card)
+            suspended = await self._store.find(room, cards)
         except SuspendStoreError as error:
             log.warning("a room begins anew: %s", error)
             return None

@@ -8,6 +8,7 @@ All are forgotten after `keep_s`. A world that is too large for Redis ends with 
 was suspended goes before what was only noted.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import cast
 
@@ -69,9 +70,9 @@ class SuspendStore:
         except FAULTS as error:
             raise SuspendStoreError(f"room '{room}': Redis did not forget its note: {error}") from error
 
-    async def find(self, room: str, card: str) -> SuspendedRoom | None:
-        """The room of that name and card, suspended or only noted. Raises `SuspendStoreError`, also for one that
-        another version wrote.
+    async def find(self, room: str, cards: Collection[str]) -> SuspendedRoom | None:
+        """The room of that name and one of these cards, suspended or only noted. Raises `SuspendStoreError`, also for
+        one that another version wrote.
         """
         try:
             kinds = [f"{PREFIX}{kind}:{room}" for kind in ("room", "world", "note")]
@@ -79,7 +80,7 @@ class SuspendStore:
             for data, with_world in ((record, world), (note, None)):
                 if data is not None:
                     found = SuspendedRoom(msgspec.json.decode(data, type=RoomRecord), with_world or b"")
-                    if found.record.session.card == card:
+                    if found.record.session.card in cards:
                         return found
             return None
         except (*FAULTS, msgspec.MsgspecError) as error:

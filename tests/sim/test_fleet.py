@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
+from worldroom.engine.device.device import Batch
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker.client import WorkerClient
 from worldroom.engine.worker.devices import named
@@ -111,5 +112,34 @@ def test_forty_rooms_of_three_cards_go_on_when_one_of_four_devices_dies(sheet: P
             gaps = [longest_gap(person, died) for person in people]
             print("longest time without a frame, s:", round(max(gaps), 2))
             assert max(gaps) < 2.0
+
+    run(day())
+
+
+def test_a_device_that_is_lost_ends_its_worker_and_nobody_hears_of_a_fault(sheet: Path) -> None:
+    """An error that stays, such as an illegal memory access: its rooms go on from their checkpoints elsewhere."""
+
+    async def day() -> None:
+        async with Fleet(sheet, 2, CARDS[:1], SPEC) as fleet:
+            people = [Person(fleet.door, f"room{number}") for number in range(6)]
+            for person in people:
+                assert isinstance(await person.open(CARDS[0]), api.Opened)
+            await asyncio.sleep(5.0)
+            victim, other = fleet.clients
+
+            def lost(batch: Batch) -> None:
+                raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+            device = fleet.alive[victim.device.name].simulated
+            assert device is not None
+            device.fail = lost
+            before = [len(person.done) for person in people]
+            await asyncio.sleep(5.0)
+            assert (victim.deaths, other.deaths) == (1, 0)
+            for person, count in zip(people, before, strict=True):
+                assert [done.chunk for _, done in person.done] == list(range(len(person.done)))
+                assert len(person.done) > count + 5
+                assert not person.faults
+            assert victim.ready
 
     run(day())

@@ -135,7 +135,7 @@ def test_how_long_a_batch_works_is_counted_from_when_it_began_not_from_when_it_s
         await asyncio.sleep(STEP * 1.5)
         seconds, patience = bench.lane.busy
         assert seconds == pytest.approx(STEP / 2)
-        assert patience == 0.6
+        assert patience == 2.0, "case 74: a step that once takes long does not hang yet"
         await asyncio.gather(*steps)
         assert bench.lane.busy == (0.0, 0.0)
 

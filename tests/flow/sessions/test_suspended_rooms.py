@@ -122,7 +122,7 @@ async def test_a_room_comes_back_once(redis: EmbeddedRedis) -> None:
     client = await redis.client()
     async with house(redis) as here:
         await here.join()
-        assert await SuspendStore(client, keep_s=60).find("lobby", "toy") is None
+        assert await SuspendStore(client, keep_s=60).find("lobby", ["toy"]) is None
     await client.aclose()
 
 
@@ -176,7 +176,7 @@ async def test_what_another_version_left_is_no_crash(redis: EmbeddedRedis, caplo
     client = await redis.client()
     await client.mset({f"{suspend_store.PREFIX}room:lobby": b'{"room":1}', f"{suspend_store.PREFIX}world:lobby": b"x"})
     with pytest.raises(SuspendStoreError, match="cannot be read"):
-        await SuspendStore(client, keep_s=60).find("lobby", "toy")
+        await SuspendStore(client, keep_s=60).find("lobby", ["toy"])
     async with house(redis) as here:
         await here.join()
         assert "a room begins anew" in caplog.text
@@ -192,17 +192,17 @@ async def test_a_note_neither_replaces_a_suspended_world_nor_outlives_its_room(r
     client = await redis.client()
     store = SuspendStore(client, keep_s=60)
     await store.note(record("one"))
-    assert await store.find("lobby", "toy") == SuspendedRoom(record("one"), b"")
+    assert await store.find("lobby", ["toy"]) == SuspendedRoom(record("one"), b"")
     await store.put(SuspendedRoom(record("one"), b"its world"))
     await store.note(record("late"))  # was on its way when the room was suspended
-    assert await store.find("lobby", "toy") == SuspendedRoom(record("one"), b"its world")
-    assert await store.find("lobby", "drive") is None
+    assert await store.find("lobby", ["toy"]) == SuspendedRoom(record("one"), b"its world")
+    assert await store.find("lobby", ["drive"]) is None
     await store.note(record("two", "drive"))
-    assert await store.find("lobby", "drive") == SuspendedRoom(record("two", "drive"), b"")
+    assert await store.find("lobby", ["drive"]) == SuspendedRoom(record("two", "drive"), b"")
     await store.forget_note("lobby")
-    assert await store.find("lobby", "toy") == SuspendedRoom(record("one"), b"its world")
+    assert await store.find("lobby", ["toy"]) == SuspendedRoom(record("one"), b"its world")
     await store.forget("lobby")
-    assert await store.find("lobby", "toy") is None
+    assert await store.find("lobby", ["toy"]) is None
     await client.aclose()
 
 

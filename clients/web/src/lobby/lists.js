@@ -10,7 +10,7 @@ export const CONSENT_KEY = 'worldroom:consent';
  *   about?: string,
  * }} Card
  */
-/** @typedef {{ card: string, sessions: number, sessions_max: number, waiting: number }} Capacity */
+/** @typedef {{ card: string, device: string, sessions: number, sessions_max: number, waiting: number }} Capacity */
 /** @typedef {{ room: string, card: string, state: string, viewers: number, driver: boolean }} RoomView */
 
 /** @type {Record<string, string>} */
@@ -28,7 +28,8 @@ export function pictureOf(card) {
 export function places(capacity) {
   const most = capacity.reduce((sum, each) => sum + each.sessions_max, 0);
   const free = Math.max(0, most - capacity.reduce((sum, each) => sum + each.sessions, 0));
-  const waiting = capacity.reduce((sum, each) => sum + each.waiting, 0);
+  const lines = new Map(capacity.map((each) => [each.device, each.waiting])); // one line for all cards of a device
+  const waiting = [...lines.values()].reduce((sum, each) => sum + each, 0);
   if (most === 0) return '';
   if (free > 0) return `${free} of ${most} places free`;
   return waiting > 0 ? `All ${most} places taken, ${waiting} in line` : `All ${most} places taken: you stand in line`;

@@ -46,7 +46,7 @@ function show(cards, capacity, rooms) {
   say(none, 'The models of this server are loading.');
   say(element('places', HTMLElement), places(capacity));
   const now = JSON.stringify([cards, capacity.map((each) => places([each]))]);
-  if (now !== drawn) worlds.replaceChildren(...cards.map((card) => world(card, capacity.find((each) => each.card === card.name))));
+  if (now !== drawn) worlds.replaceChildren(...cards.map((card) => world(card, capacity.filter((each) => each.card === card.name))));
   drawn = now;
   const live = watchable(rooms).map(({ room, card, viewers }) => {
     const title = cards.find(({ name }) => name === card)?.title ?? card;
@@ -57,7 +57,7 @@ function show(cards, capacity, rooms) {
 
 /**
  * @param {Card} card
- * @param {Capacity | undefined} capacity
+ * @param {Capacity[]} capacity of it, device by device
  */
 function world(card, capacity) {
   const picture = make('img');
@@ -76,7 +76,7 @@ function world(card, capacity) {
       ...(card.about ? [make('p', { text: card.about })] : []),
       make('p', { class: 'keys' }, keys),
     ]),
-    make('div', { class: 'foot' }, [make('span', { text: capacity ? places([capacity]) : '' }), play]),
+    make('div', { class: 'foot' }, [make('span', { text: places(capacity) }), play]),
   ]);
 }
 

@@ -47,7 +47,7 @@ const frame = element('frame', HTMLElement);
 const early = element('early', HTMLElement);
 const room = new Room({
   base, name, seat: new Seat(name, tab, access), person: query.get('name') ?? browser.get(NAME_KEY), role: query.has('watch') ? 'spectator' : null,
-  consent: browser.get(CONSENT_KEY) === 'yes',
+  consent: browser.get(CONSENT_KEY) === 'yes', card: query.get('card'),
 });
 const { world, latency, hold } = room;
 
