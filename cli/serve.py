@@ -25,10 +25,7 @@ DEFAULT_CARD = "drive"
 
 @takes(EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions, AdapterOptions)
 def serve(
-    card: Annotated[
-        list[str] | None,
-        typer.Option(help="A world to serve, drive where none is named; may be given several times (`cards list`)."),
-    ] = None,
+    card: Annotated[list[str] | None, typer.Option(help="A world to serve; may be given several times.")] = None,
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 picks a free one.")] = 8080,
     slots: Annotated[
