@@ -109,7 +109,7 @@ class LocalProcess:
             FakeDevice(steady(0.003)),
             BlankEncoder,
             store=self._store,
-            kept=lambda session, chunk, epoch: self._say(ipc.CheckpointKept(session, chunk, epoch)),
+            checkpointed=lambda session, chunk, epoch: self._say(ipc.CheckpointKept(session, chunk, epoch)),
         )
         await engine.start()
         while not self._dead:

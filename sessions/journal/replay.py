@@ -125,7 +125,7 @@ class _Player:
         self._name = self._session = session
         self._script, self._inbox, self._show = script, inbox, show
         made = [script.made(each) for each in script.epochs if each.chunks]
-        self.recorded = next((each for each in made if self._fits(each)), MadeBy.of(script.opened))
+        self.recorded = next((each for each in made if self._fits(each)), made[0] if made else MadeBy.of(script.opened))
         self._different = ask.differs(self.recorded, here)
         self._asked_for: int | None = None
         self._encoded: deque[str] = deque(maxlen=ENCODED_KEPT)

@@ -155,7 +155,7 @@ class Beside:
             return False
         epoch, branch = lane.future.epoch, lane.future.branch
         match event:
-            case api.ChunkDue():
+            case api.ChunkDue() if event.chunk not in lane.taken:  # else the answer is on its way already
                 lane.due = event.chunk
                 self._begin(lane)
             case api.ChunkDone():
@@ -165,7 +165,8 @@ class Beside:
             case api.ChunkCancelled():
                 lane.taken.pop(event.chunk, None)
                 self._chronicle.record(events.ChunkDropped(event.chunk, event.epoch), epoch, branch)
-            case api.Fault() if event.prompt_version == 0:
+            case api.Fault() if not (event.prompt_version or event.adapters_version):
+                lane.taken.clear()
                 self._chronicle.record(events.Faulted(event.code, event.detail, event.fatal), epoch, branch)
                 if event.fatal:
                     self._ended(event.code)

@@ -25,6 +25,7 @@ class InflightChunk:
     sample: Sample
     conditions: Conditions
     acks: list[PendingAck] = field(default_factory=list)
+    made: bool = False
 
 
 class InflightInputs:
@@ -67,6 +68,11 @@ class InflightInputs:
             self._waiting = oldest.acks + self._waiting
         return conditions
 
+    def outstanding(self, epoch: int, chunk: int) -> bool:
+        """Whether it was begun, and neither made nor cancelled since."""
+        inflight = self._chunks.get((epoch, chunk))
+        return inflight is not None and not inflight.made
+
     def adopt(self, chunk: int, conditions: Conditions) -> None:
         """A chunk of a future that plays from now on was begun before."""
         sample = released(len(conditions.controls))
@@ -77,7 +83,7 @@ class InflightInputs:
         inflight = self._chunks.get((epoch, chunk))
         if inflight is None:
             return None
-        acks, inflight.acks = inflight.acks, []
+        acks, inflight.acks, inflight.made = inflight.acks, [], True
         for ack in acks:
             ack.reply(Applied(id=ack.id, chunk=chunk))
         return inflight.conditions
@@ -94,6 +100,10 @@ class InflightInputs:
         if same_world and inflight.inbox is not None:
             inflight.inbox.give_back(inflight.sample)
         return same_world and inflight.conditions.recache
+
+    def failed(self, epoch: int, chunk: int) -> bool:
+        """As `cancelled`, where that chunk is not made: it will be asked for again."""
+        return self.outstanding(epoch, chunk) and self.cancelled(epoch, chunk, same_world=True)
 
     def hold_us(self, frame: Frame) -> int:
         """From the receipt of the chunk's last input to its begin; 0 when it holds no input."""

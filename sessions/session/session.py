@@ -48,7 +48,7 @@ class Session:
         self.spec = spec
         self.state = messages.WorldState.OPENING
         self.epoch, self.next_chunk = 0, 0
-        self.prompts = PromptMemory()
+        self.prompts, self._inflight = PromptMemory(), InflightInputs()
         self.card: api.CardInfo | None = None
         self._chronicle = Chronicle(journal, spec.name, lambda: self.epoch)
         self.record = self._chronicle.record
@@ -56,13 +56,11 @@ class Session:
         self._door, self._clock = door, clock
         self._futures = Futures(spec.name, door, clock, engine)
         self._counters, self._audience = counters, audience
-        self._inflight = InflightInputs()
         self._inbox: Inbox | None = None
         self._paused = False
-        self._prompting = Prompting(
-            self.prompts, door, self.record, self._inflight, audience, lambda: self.turns.worlds
-        )
-        self.adapters = SessionStack(door, self.record, self._inflight, audience, lambda: self.world)
+        given = door, self.record, self._inflight, audience
+        self._prompting = Prompting(self.prompts, *given, lambda: self.turns.worlds)
+        self.adapters = SessionStack(*given, lambda: self.world)
         told = self._chronicle, self._prompting, self.prompts, self._inflight, audience
         asked = self._playing, spec.seed_of
         self.turns = Turns(
@@ -244,7 +242,8 @@ class Session:
             return
         match event:
             case api.ChunkDue():
-                self._begin_when_prompted(event.chunk)
+                if not self._inflight.outstanding(self.epoch, event.chunk):  # else the answer is on its way
+                    self._begin_when_prompted(event.chunk)
             case api.Frame():
                 self._frame(event)
             case api.Rendered():
@@ -278,7 +277,6 @@ class Session:
     def _begin(self, chunk: int) -> None:
         card, epoch = self._opened(), self.epoch
         self._first_chunk = None
-        self._cancelled(epoch, chunk)  # begun before and failed: it begins again
         conditions = self._inflight.begin(epoch, chunk, card, self._inbox, self.prompts, self.adapters.now.shares)
         self.next_chunk = chunk + 1
         self._counters.chunks_begun += 1
@@ -310,6 +308,9 @@ class Session:
     def _fault(self, event: api.Fault) -> None:
         self._counters.take_fault(event.code)
         self.record(events.Faulted(code=event.code, detail=event.detail, fatal=event.fatal))
+        chunk_failed = not (event.prompt_version or event.adapters_version)
+        if chunk_failed and self._inflight.failed(self.epoch, self.next_chunk - 1):
+            self.prompts.rebuild()
         told = self._prompting.failed(event) or self.adapters.failed(event)
         if not told and (event.fatal or self._fault_rate.allows(self._clock.now())):
             self._audience.tell(messages.Problem(code=event.code, detail=event.detail))

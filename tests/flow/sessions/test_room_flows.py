@@ -5,13 +5,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import msgspec
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
-from worldroom.sessions.journal.replay import Mismatch, ReplayError, read, replay
+from worldroom.sessions.journal.replay import MadeBy, Mismatch, ReplayError, read, replay
 from worldroom.sessions.messages import (
     Accepted,
     Applied,
@@ -567,7 +566,8 @@ def test_a_journal_replays_to_the_same_digests() -> None:
         replayed = await replay(house.door, replace(script, epochs=(forged,)), "forged")
         assert replayed.mismatches == (Mismatch(epoch=0, chunk=0, recorded="not it", replayed=first.digest),)
 
-        elsewhere = replace(script, opened=msgspec.structs.replace(script.opened, weights="w1"))
+        other = replace(MadeBy.of(script.opened), weights="w1")
+        elsewhere = replace(script, epochs=tuple(replace(each, made=other) for each in script.epochs))
         with pytest.raises(
             ReplayError, match="recorded with weights 'w1', 2 steps, int as usual; this server has weights 'w0"
         ):
