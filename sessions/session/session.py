@@ -66,7 +66,6 @@ class Session:
         self.turns = Turns(
             spec.seed, self._futures, door, *told, *asked, self._turned, self._begin_when_prompted, self.take
         )
-        """Rewinds, forks and choices."""
         self._first_chunk: int | None = None
         """The chunk that is due while the world waits for its first prompt."""
         self._fault_rate = Rate(per_s=2.0, burst=4)
