@@ -161,7 +161,7 @@ def test_it_plays_in_a_frame_of_another_page(visitor: MakeVisitor, room: str) ->
 
 
 def test_a_first_look_at_a_clip_is_called_one(visitor: MakeVisitor) -> None:
-    with serving("toy-clip") as address:
+    with serving("toy-clip", "--option", "step_seconds=0.02") as address:
         alice = visitor().open(f"{address}/r/clip").until_playing()
         alice.until("!document.getElementById('early').hidden")
         assert alice.text("#early") == "A first look: these pictures are still being made"

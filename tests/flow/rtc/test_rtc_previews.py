@@ -4,6 +4,8 @@ from pathlib import Path
 
 from worldroom.clients.python.room import join
 from worldroom.models import catalog
+from worldroom.models.family import packed
+from worldroom.models.toy.card import ToySpec
 from worldroom.tests.real_rooms import edge
 
 FRAMES_MAX = 200
@@ -12,7 +14,7 @@ FRAMES_MAX = 200
 async def test_receipts_say_which_frames_are_a_first_look(web_root: Path) -> None:
     looks: dict[int, list[bool]] = {}
     async with (
-        edge(catalog.load("toy-clip"), web_root) as base,
+        edge(catalog.load("toy-clip", options=packed(ToySpec(step_seconds=0.01))), web_root) as base,
         join(f"{base}/r/slow", loopback=True, decode=False) as room,
     ):
         async for frame in room.frames():
