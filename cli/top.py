@@ -126,7 +126,6 @@ def _cards(cards: tuple[Capacity, ...]) -> Table:
         ("asleep", lambda e: str(e.asleep)),
         ("in line", lambda e: str(e.waiting)),
         ("device time", lambda e: f"{e.share_used:.0%} of {e.share_max:.0%}"),
-        ("cache", lambda e: f"{short_bytes(e.pool_bytes_used)} of {short_bytes(e.pool_bytes)}"),
         ("steps queued", lambda e: str(e.queue_depth)),
         ("chunks late", lambda e: f"{e.chunks_late} of {e.chunks_done}"),
         ("frames dropped", lambda e: str(e.frames_dropped)),
@@ -134,7 +133,15 @@ def _cards(cards: tuple[Capacity, ...]) -> Table:
     )
     for name, figure in rows:
         grid.add_row(name, *map(figure, cards))
+    for name in dict.fromkeys(pool.name for entry in cards for pool in entry.pools):
+        grid.add_row(name, *(_pool(entry, name) for entry in cards))
     return grid
+
+
+def _pool(entry: Capacity, name: str) -> str:
+    """Nothing where the pool is told with another card of the device."""
+    pools = [pool for pool in entry.pools if pool.name == name]
+    return "".join(f"{short_bytes(p.used)} of {short_bytes(p.limit)}{' (host)' if p.host else ''}" for p in pools)
 
 
 def _awake(sessions: list[SessionNow]) -> Table:

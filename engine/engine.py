@@ -33,6 +33,7 @@ from .maintenance import Maintenance
 from .output.encode import H264Encoder, encoder_threads
 from .output.mosaic import Mosaic
 from .output.renditions import rendition_threads
+from .pools import shared_pools
 from .scheduling.costs import Costs
 from .scheduling.scheduler import Rules
 from .services import Services
@@ -218,7 +219,9 @@ class Engine:
     def capacity(self) -> tuple[api.Capacity, ...]:
         sessions, rounds = tuple(self._sessions.values()), self._maintenance.inspection.rounds
         at = self.services, self._admission, self._device, self._memory.total, rounds
-        return tuple(capacity(served, sessions, *at) for served in self.runtimes.values())
+        first, *others = self.runtimes.values()
+        told = capacity(first, sessions, *at, shared_pools(self.services))
+        return (told, *(capacity(served, sessions, *at) for served in others))
 
     def sessions(self) -> tuple[api.SessionInfo, ...]:
         return tuple(session_info(session) for session in self._sessions.values())

@@ -6,6 +6,7 @@ from . import api
 from .admission.admission import Admission
 from .card import CardRuntime
 from .device.device import Device
+from .pools import pools_of
 from .services import Services
 from .session.session import EngineSession
 
@@ -36,8 +37,9 @@ def capacity(
     device: Device,
     device_bytes: int,
     inspections: int,
+    shared: tuple[api.PoolBytes, ...] = (),
 ) -> api.Capacity:
-    """What the device holds of one card now, of all these sessions."""
+    """What the device holds of one card now, of all these sessions. `shared`: pools that are told with this card."""
     mine = [session for session in sessions if session.served is served]
     counters = sum((session.counters for session in mine), served.counters)
     return api.Capacity(
@@ -67,4 +69,5 @@ def capacity(
         feature_bytes_used=services.features.bytes_used,
         features_evicted=services.features.evicted,
         asleep=sum(session.suspended for session in mine),
+        pools=(*pools_of(served), *shared),
     )

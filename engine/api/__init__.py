@@ -36,7 +36,7 @@ from .door import (
     Unit,
 )
 from .frames import Frame, Rendered, Timings
-from .info import BatchRan, Capacity, CardInfo, ControlInfo, Progress, SessionInfo
+from .info import BatchRan, Capacity, CardInfo, ControlInfo, PoolBytes, Progress, SessionInfo
 from .message import LatencyClass, Message
 from .rendition import Rendition
 
@@ -74,6 +74,7 @@ __all__ = [
     "Open",
     "Opened",
     "Pause",
+    "PoolBytes",
     "Progress",
     "PromptEncoded",
     "PromptMeaning",

@@ -40,11 +40,21 @@ class CardInfo(Message, frozen=True):
     adapters: tuple[str, ...] = ()
 
 
+class PoolBytes(Message, frozen=True):
+    """One pool of memory, by name. `host`: it lies in the machine's memory, whatever the device is."""
+
+    name: str
+    used: int
+    limit: int
+    host: bool = False
+
+
 class Capacity(Message, frozen=True):
     """What the device holds now of one card, for /v1/capacity. Shares are of one device, 0..1.
 
     `device`: its name on this server; `device_model`: what it is; `device_bytes`: all of its memory that counts.
-    `price_us`: device time of a chunk that lasts `chunk_us`.
+    `price_us`: device time of a chunk that lasts `chunk_us`. `pools`: of this card; what all cards of a device share is
+    told with the first of them.
     `sessions`: all that were let in, `asleep` of them without a slot. `waiting`: who stands in the device's line.
     `starts_failed`: of a spare worker, since one that succeeded.
     `degraded`: sessions that were let in with fewer steps than the default.
@@ -78,6 +88,7 @@ class Capacity(Message, frozen=True):
     device_model: str = ""
     device_bytes: int = 0
     chunk_us: int = 0
+    pools: tuple[PoolBytes, ...] = ()
 
 
 class BatchRan(Message, frozen=True):

@@ -139,6 +139,13 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         family = GaugeMetricFamily(f"worldroom_{name}", about, labels=labels)
         family.add_metric(at, gauge)
         yield family
+    used = GaugeMetricFamily("worldroom_memory_bytes", "bytes of a pool that are in use", labels=(*labels, "pool"))
+    limit = GaugeMetricFamily("worldroom_memory_limit_bytes", "bytes that a pool may have", labels=(*labels, "pool"))
+    for pool in capacity.pools:
+        used.add_metric((*at, pool.name), pool.used)
+        limit.add_metric((*at, pool.name), pool.limit)
+    yield used
+    yield limit
     for name, about, count in counters:
         counter = CounterMetricFamily(f"worldroom_{name}", about, labels=labels)
         counter.add_metric(at, count)

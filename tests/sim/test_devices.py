@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
+from worldroom.engine.caches.slab_pool import SlabPool
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import capacity
+from worldroom.models.contract.cache import CacheSpec
 from worldroom.models.contract.card import ModelCard
 from worldroom.models.contract.footprint import Footprint
 from worldroom.models.devices import DATA_SHEETS, DataSheet
@@ -101,10 +103,35 @@ def test_pools_never_hold_more_than_the_device(seed: int) -> None:
             await asyncio.sleep(dice.choice((0.0, 1.0, 25.0)))
             pools = engine.capacity()
             assert sum(entry.pool_bytes_used for entry in pools) <= sum(entry.pool_bytes for entry in pools) <= usable
+            named = [pool for entry in pools for pool in entry.pools if not pool.host]
+            assert all(0 <= pool.used <= pool.limit for pool in named)
+            assert sum(pool.limit for pool in named) <= sheet.memory_gb * GB
             engine.check_integrity()
         await engine.close()
 
     run(day())
+
+
+def test_ten_thousand_sequences_of_open_close_and_sleep_stay_within_the_device() -> None:
+    dice, published = random.Random(7), [*PUBLISHED.values()]
+    for _ in range(10_000):
+        drawn = dice.sample(published, dice.randrange(1, 4))
+        cards = [card_bytes(card, footprint, dice.choice(card.recipe.precisions)) for card, footprint in drawn]
+        total = dice.choice((24, 48, 80, 141, 180)) * GB
+        try:
+            counts = slots(empty(total, cards), cards, dice.randrange(1, 9))
+        except DoesNotFit:
+            continue
+        pools = [SlabPool(CacheSpec(2, 0, carry_bytes=card.session), n) for card, n in zip(cards, counts, strict=True)]
+        taken: list[tuple[SlabPool, int]] = []
+        for _ in range(10):
+            pool = dice.choice(pools)
+            if pool.taken < pool.slots and dice.random() < 0.7:
+                taken.append((pool, pool.acquire()))  # opened, or awake again
+            elif taken:
+                left, slot = taken.pop(dice.randrange(len(taken)))
+                left.free(slot)  # closed, or asleep
+            assert sum(card.weights for card in cards) + sum(pool.bytes_used for pool in pools) <= 0.9 * total
 
 
 def dice_size(seed: int) -> str:
