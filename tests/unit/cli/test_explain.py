@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from worldroom.cli import top
 from worldroom.cli.main import app
 from worldroom.cli.top import Now, TopReport, report, table
-from worldroom.engine.api import BatchRan, Capacity, LatencyClass, SessionInfo
+from worldroom.engine.api import BatchRan, Capacity, LatencyClass, PoolBytes, SessionInfo
 from worldroom.engine.device.history import StepHistory
 from worldroom.rtc.http.trace import chrome_trace
 
@@ -48,8 +48,10 @@ def test_a_trace_has_one_row_per_device_and_session() -> None:
 
 
 CAPACITY = Capacity(
-    "matrix-game-2-temple-run", "cpu", 2, 1, 0.2, 0.9, 8000, 64, 61_931_520, 7_925_760, 2, 100, 3, 0, 0, asleep=1
-)
+    "matrix-game-2-temple-run", "cpu", 2, 1, 0.2, 0.9, 8000, 64, 61_931_520, 7_925_760, 2, 100, 3, 0, 0, asleep=1,
+    device_model="cpu", device_bytes=16 << 30,
+    pools=(PoolBytes("kv", 7_925_760, 61_931_520), PoolBytes("worlds", 1 << 20, 2 << 30, host=True)),
+)  # fmt: skip
 AWAKE = SessionInfo(
     "00f1e2d3c4b5a697", "toy", LatencyClass.INTERACTIVE, "waiting", 100, 123456, 3, 1500, 8000, 7000, 10
 )
@@ -74,7 +76,8 @@ def test_the_tables_fit_80_columns_with_whole_names_and_units() -> None:
     awake = "00f1e2d3c4b5a697 interactive waiting 24.0 123456 3 1.5 ms 8.0 ms 7.0 ms"
     assert tuple(awake.split()) in lines
     assert ("matrix-game-2-temple-run",) in lines
-    for line in ("cache 7.56 MiB of 59.1 MiB", "device time 20% of 90%", "chunks late 3 of 100"):
+    held = "kv 7.56 MiB of 59.1 MiB", "worlds 1.00 MiB of 2.00 GiB (host)"
+    for line in (*held, "device time 20% of 90%", "chunks late 3 of 100"):
         assert tuple(line.split()) in lines
 
 
