@@ -75,7 +75,7 @@ def export(
     except ImportError as error:
         raise fail(f"exporting needs the package {error.name}: pip install 'worldroom[export]'") from None
     if push is not None:
-        _push(out, push)
+        push_to_hub(out, push)
     print_object(report) if as_json else report_table(f"export to {out}", report)
 
 
@@ -89,7 +89,7 @@ def _when(text: str | None) -> float | None:
     return (moment if moment.tzinfo else moment.astimezone()).astimezone(UTC).timestamp()
 
 
-def _push(folder: Path, repository: str) -> None:
+def push_to_hub(folder: Path, repository: str) -> None:
     from huggingface_hub import HfApi, get_token
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
 

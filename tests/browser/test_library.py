@@ -104,6 +104,24 @@ def test_selected_sessions_are_exported_and_one_is_deleted(visitor: MakeVisitor,
     alice.until("document.getElementById('range').textContent === '1 to 24 of 29'")
 
 
+def test_the_driver_films_the_room_and_finds_it_in_the_library(visitor: MakeVisitor, library: str) -> None:
+    driver = visitor().open(library.replace("/library", "/r/filmed")).until_playing()
+    driver.page.click("#keep")
+    driver.page.click("#keep-film")
+    driver.until("document.getElementById('keep-film').getAttribute('aria-pressed') === 'true'")
+    session, shown = driver.world("welcome.session"), driver.number("worldroom.world.onScreen.frame")
+    driver.until(f"worldroom.world.onScreen.frame > {shown} + 24")
+    driver.page.click("#keep")
+    driver.page.click("#keep-film")
+    driver.until("document.getElementById('keep-film').getAttribute('aria-pressed') === 'false'")
+    watcher = visitor().open(library.replace("/library", "/r/filmed?watch")).until_playing()
+    watcher.page.click("#keep")
+    assert watcher.page.is_hidden("#keep-film")
+    watcher.open(f"{library}?session={session}")
+    watcher.until("document.getElementById('video').readyState >= 2")
+    assert "going on" in watcher.text("#session-said")
+
+
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_axe_finds_nothing(visitor: MakeVisitor, library: str, scheme: str) -> None:
     alice = visitor(color_scheme=scheme, reduced_motion="reduce")

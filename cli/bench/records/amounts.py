@@ -13,6 +13,7 @@ class Amounts:
     seconds: float
     blocks: int
     hours: float
+    chunks: int
     sessions: int
     listed: int
 

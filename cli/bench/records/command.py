@@ -19,6 +19,7 @@ def bench_records(
     seconds: Annotated[float, typer.Option(min=1, help="overhead: of each block; faults: of each fault.")] = 4.0,
     blocks: Annotated[int, typer.Option(min=1, help="overhead: blocks with, and as many without.")] = 5,
     hours: Annotated[float, typer.Option(min=0.01, help="day: of one room.")] = 24.0,
+    chunks: Annotated[int, typer.Option(min=1, max=60, help="day: a second.")] = 24,
     sessions: Annotated[int, typer.Option(min=10, help="export: sessions.")] = 1000,
     listed: Annotated[int, typer.Option(min=10, help="library: sessions.")] = 10_000,
     as_json: JsonFlag = False,
@@ -28,7 +29,7 @@ def bench_records(
     for name in chosen:
         if name not in ROWS:
             raise fail(f"no row '{name}'{did_you_mean(name, ROWS)}; rows: {', '.join(ROWS)}")
-    amounts = Amounts(rooms, seconds, blocks, hours, sessions, listed)
+    amounts = Amounts(rooms, seconds, blocks, hours, chunks, sessions, listed)
     for name in chosen:
         for report in asyncio.run(_measured(name, amounts)):
             print_object(report) if as_json else report_table(name, report)

@@ -17,12 +17,12 @@ from .amounts import Amounts, resident_mib
 if TYPE_CHECKING:
     from ....sessions.journal.journal import Journal
 
-FPS = 24
-INPUT_EVERY = 6
-PROMPT_EVERY = 24 * 60 * 5
-PACE = 240
-"""Chunks between two moments in which the journal may write: ten seconds of the room."""
-BACKLOG_MOST = 10_000
+INPUTS_PER_S = 4
+PROMPT_EVERY_S = 300
+PACE = 200
+"""Chunks between two moments in which the journal may write."""
+BACKLOG_MOST = 2_000
+HOT_MOST = 3 << 19
 
 
 class DayReport(msgspec.Struct, frozen=True):
@@ -30,6 +30,7 @@ class DayReport(msgspec.Struct, frozen=True):
     went to the disk because the archive did not keep up. `rss_mib`: of this process in the end."""
 
     hours: float
+    chunks_per_s: int
     entries: int
     read_back: int
     missing: int
@@ -73,9 +74,9 @@ async def measure_day(amounts: Amounts) -> tuple[DayReport, ...]:
             journal = Journal.open(clock, store, Path(folder) / "spool", archiver=archiver)
             room_max = server_max = 0
             journal.record("day", events.SessionOpened("lobby", "toy", "1", "w0", 2, "int", 7, 0))
-            for chunk in range(round(amounts.hours * 3600 * FPS)):
-                _happens(journal, chunk)
-                clock.at += 1 / FPS
+            for chunk in range(round(amounts.hours * 3600 * amounts.chunks)):
+                _happens(journal, chunk, amounts.chunks)
+                clock.at += 1 / amounts.chunks
                 if chunk % PACE == 0:
                     await _caught_up(journal)
                     if chunk % (100 * PACE) == 0:
@@ -100,6 +101,7 @@ async def measure_day(amounts: Amounts) -> tuple[DayReport, ...]:
     return (
         DayReport(
             hours=amounts.hours,
+            chunks_per_s=amounts.chunks,
             entries=recorded,
             read_back=read,
             missing=missing,
@@ -116,30 +118,31 @@ async def measure_day(amounts: Amounts) -> tuple[DayReport, ...]:
     )
 
 
-def _happens(journal: "Journal", chunk: int) -> None:
-    """What a room of one frame a chunk records while somebody drives and now and then writes."""
+def _happens(journal: "Journal", chunk: int, per_s: int) -> None:
+    """What a room of so many chunks a second records while somebody drives and now and then writes."""
     from ....engine.api import Conditions, PromptShare, Timings
     from ....sessions.journal import events
     from ....sessions.messages import KeyEdge, Transition
 
-    if chunk % PROMPT_EVERY == 0:
-        number = chunk // PROMPT_EVERY + 1
-        journal.record("day", events.PromptAsked("ann", number, f"a town by night {number}", Transition.BLEND, 12))
-        journal.record("day", events.PromptReady(number, f"{number:032x}"))
-    if chunk % INPUT_EVERY == 0:
+    prompt, inputs = chunk // (PROMPT_EVERY_S * per_s) + 1, max(1, per_s // INPUTS_PER_S)
+    if chunk % (PROMPT_EVERY_S * per_s) == 0:
+        journal.record("day", events.PromptAsked("ann", prompt, f"a town by night {prompt}", Transition.BLEND, 12))
+        journal.record("day", events.PromptReady(prompt, f"{prompt:032x}"))
+    if chunk % inputs == 0:
         edge = KeyEdge(chunk, "ArrowLeft", chunk % 2 == 0)
         journal.record("day", events.InputReceived("ann", chunk, ("ArrowUp",), (edge,)))
-    share = PromptShare(f"{chunk // PROMPT_EVERY + 1:032x}", 1.0)
-    steer = float(chunk // INPUT_EVERY % 2)
-    conditions = Conditions(0, (1.0, steer, 0.0), (0.0, 0.0), (share,), chunk // PROMPT_EVERY + 1, chunk)
+    share = PromptShare(f"{prompt:032x}", 1.0)
+    steer = float(chunk // inputs % 2)
+    conditions = Conditions(0, (1.0, steer, 0.0), (0.0, 0.0), (share,), prompt, chunk)
     journal.record("day", events.ChunkBegun(chunk, conditions))
     timings = Timings(40 + chunk % 7, 6100 + chunk % 911, 2100 + chunk % 313, 0)
     journal.record("day", events.ChunkCommitted(chunk, 0, f"{chunk * 2654435761 % 2**128:032x}", 0, timings))
-    if chunk % FPS == 0:
-        journal.record("day", events.FramesShown("ann", chunk, chunk + FPS - 1))
+    if chunk % per_s == 0:
+        journal.record("day", events.FramesShown("ann", chunk, chunk + per_s - 1))
 
 
 async def _caught_up(journal: "Journal") -> None:
-    while journal.counters().buffered > BACKLOG_MOST:  # noqa: ASYNC110 - nobody tells
+    """Time goes no faster than store and archive: in ten seconds of the room they would have done long since."""
+    while (now := journal.counters()).buffered > BACKLOG_MOST or now.hot_bytes > HOT_MOST:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     await asyncio.sleep(0)

@@ -7,16 +7,21 @@ import { toast } from './toast.js';
 export class Keep {
   /**
    * @param {HTMLVideoElement} video
-   * @param {{ name: () => string, clip: () => Promise<Blob>, address: () => string, drives: () => boolean }} of
+   * @param {{
+   *   name: () => string, clip: () => Promise<Blob>, film: (running: boolean) => Promise<void>, address: () => string,
+   *   drives: () => boolean,
+   * }} of
    */
   constructor(video, of) {
     this.video = video;
     this.of = of;
-    this.panel = new Panel(element('keep-panel', HTMLElement), element('keep', HTMLElement));
+    this.filming = false;
+    this.panel = new Panel(element('keep-panel', HTMLElement), element('keep', HTMLElement), () => this.#filmed(this.filming));
     this.sheet = element('share-sheet', HTMLDialogElement);
     this.link = element('share-link', HTMLInputElement);
     element('keep-picture', HTMLButtonElement).addEventListener('click', () => void this.picture());
     element('keep-clip', HTMLButtonElement).addEventListener('click', () => void this.clip());
+    element('keep-film', HTMLButtonElement).addEventListener('click', () => void this.film());
     for (const id of ['keep-link', 'share']) element(id, HTMLButtonElement).addEventListener('click', () => this.share());
     element('share-copy', HTMLButtonElement).addEventListener('click', () => void this.#copy());
     this.link.addEventListener('focus', () => this.link.select());
@@ -44,6 +49,28 @@ export class Keep {
     } finally {
       button.classList.remove('busy');
     }
+  }
+
+  /** The server films the room from now on, or ends the film; both are in its library. */
+  async film() {
+    this.panel.close();
+    try {
+      await this.of.film(!this.filming);
+      this.#filmed(!this.filming);
+      toast(this.filming ? 'The room is filmed from now on' : 'The film is in the library');
+    } catch (error) {
+      this.#filmed(false);
+      toast(error instanceof Error ? error.message : 'The room could not be filmed');
+    }
+  }
+
+  /** @param {boolean} filming */
+  #filmed(filming) {
+    const button = element('keep-film', HTMLButtonElement);
+    this.filming = filming;
+    button.hidden = !this.of.drives();
+    button.setAttribute('aria-pressed', String(filming));
+    say(button, filming ? 'Stop filming the room' : 'Film the room');
   }
 
   share() {

@@ -111,6 +111,10 @@ const keep = new Keep(video, {
     if (answer.ok) return answer.blob();
     throw new Error(String((await answer.json().catch(() => null))?.detail ?? 'This server keeps no film'));
   },
+  film: async (running) => {
+    const answer = await fetch(`${base}v1/rooms/${name}/recording`, { method: running ? 'POST' : 'DELETE', headers: { Authorization: `Bearer ${room.seat.token ?? ''}` } });
+    if (!answer.ok) throw new Error(String((await answer.json().catch(() => null))?.detail ?? 'This server films no room'));
+  },
   address: () => `${base}r/${name}`,
   drives: () => world.drives,
 });
