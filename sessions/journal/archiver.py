@@ -74,6 +74,7 @@ class Archiver:
     counters: ArchiveCounters = field(default_factory=ArchiveCounters)
     _hot: dict[str, _Hot] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _closing: asyncio.Event = field(default_factory=asyncio.Event)
     _task: "asyncio.Task[None] | None" = None
     _retained_at: float = -math.inf
 
@@ -81,11 +82,18 @@ class Archiver:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="archiver")
 
     async def close(self) -> None:
-        """Archive the sessions that have ended; others stay hot for the next process."""
+        """Archive the sessions that have ended; others stay hot for the next process.
+
+        What is being archived is not cut off: a thread would go on with it beside what comes next.
+        """
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-            self._task = None
+            self._closing.set()
+            self._wake.set()
+            try:
+                await asyncio.wait([self._task])
+            finally:
+                self._task.cancel()
+                self._task = None
         await self.settle()
 
     def stored(self, entries: Sequence[StoredEntry]) -> None:
@@ -157,17 +165,19 @@ class Archiver:
         return any(hot.ended or not hot.opened or hot.bytes >= self.spec.part_bytes for hot in self._hot.values())
 
     async def _run(self) -> None:
-        while True:
+        while not self._closing.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.spec.retry_s if self._behind else self.spec.retain_s):
                     await self._wake.wait()
             self._wake.clear()
             await self.settle()
-            if self.clock.now() - self._retained_at >= self.spec.retain_s:
+            if not self._closing.is_set() and self.clock.now() - self._retained_at >= self.spec.retain_s:
                 self._retained_at = self.clock.now()
                 await self.sweep()
                 await self.retain()
-            await asyncio.sleep(self.spec.settle_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.spec.settle_s):
+                    await self._closing.wait()
 
     async def _settle_one(self, session: str, hot: _Hot) -> None:
         upto, ended, size = hot.newest, hot.ended, hot.bytes

@@ -50,8 +50,7 @@ class DiskStore:
             raise StoreError(f"journal: session {session} was not trimmed: {error.strerror}") from error
 
     async def drop(self, session: str) -> None:
-        self._path(session).unlink(missing_ok=True)
-        self._tips.pop(session, None)
+        await asyncio.to_thread(self._locked_drop, session)
 
     async def close(self) -> None:
         self._tips.clear()
@@ -65,6 +64,11 @@ class DiskStore:
     def _locked_trim(self, session: str, upto: int) -> None:
         with self._lock:
             self._trim(session, upto)
+
+    def _locked_drop(self, session: str) -> None:
+        with self._lock:
+            self._path(session).unlink(missing_ok=True)
+            self._tips.pop(session, None)
 
     def _append(self, entries: Sequence[StoredEntry]) -> int:
         added = 0

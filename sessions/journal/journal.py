@@ -41,7 +41,7 @@ class JournalSpec:
     `close_s`: longest wait for the store at the end.
     """
 
-    flush_s: float = 0.05
+    flush_s: float = 0.2
     batch: int = 500
     buffer: int = 20_000
     again: int = 4_000
@@ -70,6 +70,8 @@ class Journal:
         self._buffer: deque[StoredEntry] = deque()
         self._writing: list[StoredEntry] = []
         self._confirmed: deque[StoredEntry] = deque(maxlen=self._spec.again)
+        self._unsure = False
+        """The store did not answer as it should: another one may answer next."""
         self._counters = JournalCounters()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -235,9 +237,7 @@ class Journal:
         try:
             if self._archiver is not None and self._archiver.full:
                 raise StoreError("journal: the archive is away and the store holds as much as it may")
-            if counters.away and self._confirmed:
-                await store.append(self._confirmed)
-            added = await store.append(entries)
+            added = await self._append(store, entries)
         except StoreError as error:
             if not counters.away:
                 log.warning("%s; spooling to disk until it is back", error)
@@ -255,6 +255,14 @@ class Journal:
         if self._archiver is not None:
             self._archiver.stored(entries)
         return True
+
+    async def _append(self, store: HotStore, entries: list[StoredEntry]) -> int:
+        unsure, self._unsure = self._unsure, True
+        if unsure and self._confirmed:
+            await store.append(self._confirmed)
+        added = await store.append(entries)
+        self._unsure = False
+        return added
 
     def _overflow(self) -> None:
         """The store hangs and the buffer is full: bound the memory at once, on the disk.

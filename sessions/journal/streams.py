@@ -1,10 +1,11 @@
 """One Redis stream per session: the hot part of the journal where there is a Redis.
 
 The entry's number is its stream ID (`number-0`), so writing an entry twice is seen by Redis itself. A batch is one
-script call: it skips what the stream already has and stops at the first error, so no number is ever passed over.
+script call a session, all of them in one round trip: it skips what the stream already has and stops at the first
+error, so no number is ever passed over.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import groupby
 from typing import cast
 
@@ -41,13 +42,13 @@ class Streams:
         self._keep_s = keep_s
 
     async def append(self, entries: Sequence[StoredEntry]) -> int:
-        added = 0
         try:
+            pipe = self._redis.pipeline(transaction=False)
             for session, group in groupby(sorted(entries, key=_order), key=lambda entry: entry.session):
-                added += await self._append_one(session, list(group))
+                pipe.eval(APPEND, 1, key_of(session), *self._arguments(group))
+            return sum(int(added) for added in await pipe.execute())
         except FAULTS as error:
             raise StoreError(f"journal: Redis did not take {len(entries)} entries: {said(error)}") from error
-        return added
 
     async def rows(self, session: str, after: int = 0) -> AsyncIterator[StoredEntry]:
         last = f"({after}-0" if after else "-"
@@ -103,11 +104,11 @@ class Streams:
     async def close(self) -> None:
         await self._redis.aclose()
 
-    async def _append_one(self, session: str, entries: Sequence[StoredEntry]) -> int:
-        arguments: list[str | bytes | int | float] = [self._keep_s]
+    def _arguments(self, entries: Iterable[StoredEntry]) -> list[str | bytes | int]:
+        arguments: list[str | bytes | int] = [self._keep_s]
         for entry in entries:
             arguments += [entry.number, repr(entry.at), entry.body]
-        return int(await self._redis.eval(APPEND, 1, key_of(session), *arguments))
+        return arguments
 
 
 def key_of(session: str) -> str:
