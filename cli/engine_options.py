@@ -58,6 +58,9 @@ class EngineOptions:
         float,
         typer.Option(min=0.1, help="Seconds a step may take, or ten times its price, before its worker is ended."),
     ] = DEFAULT.patience
+    adapters_memory: Annotated[
+        int, typer.Option(min=1, metavar="MB", help="Megabytes of adapters that are attached at once.")
+    ] = DEFAULT.adapter_bytes_max // MB
     prompts_memory: Annotated[
         int, typer.Option(min=1, metavar="MB", help="Megabytes of prompt embeddings that are kept.")
     ] = DEFAULT.feature_bytes_max // MB
@@ -75,6 +78,7 @@ class EngineOptions:
             kbps_max=self.kbps_max,
             encoder_threads=self.encoder_threads,
             feature_bytes_max=self.prompts_memory * MB,
+            adapter_bytes_max=self.adapters_memory * MB,
             suspend_after=self.suspend_after,
             checkpoint_seconds=self.checkpoint_every,
             checkpoint_chunks=self.checkpoint_chunks,
