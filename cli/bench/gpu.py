@@ -153,6 +153,8 @@ def told(result: Mapping[str, Any]) -> str:
             return f"{model['chunk_ms']:.1f} ms a chunk, {pace}, {model['session_bytes'] / 2**30:.2f} GiB a session"
         case {"held": int(held), "fps": int(fps)}:
             return f"{held} sessions hold {fps} fps; then: {result.get('refused') or 'nobody was refused'}"
+        case {"latency": {"total_ms": {"p50": p50, "p95": p95, "count": count}}}:
+            return f"key to picture p50 {p50:.0f}, p95 {p95:.0f} ms of {count} presses"
         case _:
             plain = [f"{key} {value}" for key, value in result.items() if not isinstance(value, list | dict)]
             return ", ".join(plain)[:200] or ", ".join(result)

@@ -45,4 +45,6 @@ def test_figures_are_told_in_a_line() -> None:
     assert gpu.told(kernels) == "2 kernels by triton (triton 3), worst error 0.002"
     checks = {"ok": False, "verdicts": [{"ok": True}, {"ok": False}]}
     assert gpu.told(checks) == "1 of 2 checks hold: NOT ok"
+    latency = {"total_ms": {"p50": 42.2, "p95": 64.5, "count": 10}}
+    assert gpu.told({"latency": latency}) == "key to picture p50 42, p95 64 ms of 10 presses"
     assert gpu.told({"held": 2, "fps": 16, "refused": "no_compute"}) == "2 sessions hold 16 fps; then: no_compute"

@@ -4,6 +4,7 @@ WORLDROOM_WORLD_GIB=7 runs the same with a simulated world of that size: real by
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,9 +48,14 @@ class Counting(SnapshotFolder):
         self.wrote: list[int] = []
 
     def put(
-        self, session: str, body: bytes, number: int | None = None, parts: dict[WorldPart, bytes | None] | None = None
+        self,
+        session: str,
+        body: bytes,
+        number: int | None = None,
+        parts: Mapping[WorldPart, bytes | None] | None = None,
+        at: int = 0,
     ) -> int:
-        self.wrote.append(super().put(session, body, number, parts))
+        self.wrote.append(super().put(session, body, number, parts, at))
         return self.wrote[-1]
 
 
@@ -76,7 +82,7 @@ def test_a_checkpoint_of_a_large_world_writes_its_new_entries_and_no_others(tmp_
         person = Person(made, "a", "a storm")
         await person.open(seed=5)
         slab.read = 0
-        await until(lambda: len(store.wrote) >= window + CHUNKS, within=1e6)
+        await until(lambda: len(store.wrote) >= window + CHUNKS, within=600)
         made.post(api.Pause("a"))
         manifest = store.get("a", whole=WORLD < 1 << 30)
         done = len(person.done)
@@ -95,7 +101,7 @@ def test_a_checkpoint_of_a_large_world_writes_its_new_entries_and_no_others(tmp_
         past = ResumeState(api.Open("b", loaded.card.name, seed=5), progress=api.Progress(chunk=number))
         assert isinstance(await made.restore(past, manifest, again.hear), api.Opened)
         made.post(api.Resume("a"))
-        await until(lambda: len(again.done) >= 2 and len(person.done) >= number + 2, within=1e6)
+        await until(lambda: len(again.done) >= 2 and len(person.done) >= number + 2, within=600)
         assert again.digests()[:2] == person.digests()[number : number + 2]
         await made.close()
 
