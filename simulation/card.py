@@ -122,4 +122,5 @@ def simulated(card: ModelCard, kinds: Sequence[StepKind], footprint: Footprint |
     program = card.program if len(card.loops) == 1 else realtime(loop=main.name)
     alone = replace(card, loops=(main,), program=program)
     loops = {main.name: loop}
-    return LoadedCard(alone, choice, "simulated", loops, runtime, SimulatedCarry, slab=runtime, footprint=footprint)
+    slab = None if card.cache is None else runtime
+    return LoadedCard(alone, choice, "simulated", loops, runtime, SimulatedCarry, slab=slab, footprint=footprint)
