@@ -47,6 +47,18 @@ class AccessOptions:
     offers_per_s: Annotated[
         float, typer.Option(min=0.1, help="Connections that one address may ask for in a second.")
     ] = AddressLimits().offers_per_s
+    offers_burst: Annotated[int, typer.Option(min=1, help="So many at once, before that rate counts.")] = (
+        AddressLimits().offers_burst
+    )
+    requests_per_s: Annotated[float, typer.Option(min=1, help="HTTP requests of one address in a second.")] = (
+        AddressLimits().requests_per_s
+    )
+    requests_burst: Annotated[int, typer.Option(min=1, help="So many at once, before that rate counts.")] = (
+        AddressLimits().requests_burst
+    )
+    address_viewers: Annotated[int, typer.Option(min=1, help="Viewers that one address may have connected.")] = (
+        AddressLimits().viewers
+    )
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate with its chain (PEM): serve https.")] = None
     tls_key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None
 
@@ -65,7 +77,9 @@ class AccessOptions:
             origins=_origins(self.allow_origin or ()),
             proxies=_networks(self.trusted_proxy or ()),
             base_path=_path(self.base_path),
-            limits=AddressLimits(offers_per_s=self.offers_per_s),
+            limits=AddressLimits(
+                self.requests_per_s, self.requests_burst, self.offers_per_s, self.offers_burst, self.address_viewers
+            ),
         )
 
     def tls(self) -> Tls | None:

@@ -20,11 +20,11 @@ from ..sessions.rooms.rights import Rights
 from ..sessions.rooms.rooms import Rooms
 from .access.rates import whose
 from .delays import Delays
-from .media.connection import CLOSE_TIMEOUT
 from .media.fanout import BitrateRange, Fanout
 from .media.ice import HostPolicy, UdpPorts
 from .media.ice_servers import IceServer, IceServersSpec
 from .media.offer import BadOffer
+from .media.offered import CLOSE_TIMEOUT
 from .viewer import LINGER, Viewer
 from .wire import AnswerBody, OfferBody
 
@@ -110,7 +110,7 @@ class Edge:
         self._clock = clock
         self._per_address = viewers_per_address
         ports = UdpPorts(*spec.udp_ports) if spec.udp_ports is not None else None
-        self._policy = HostPolicy(spec.loopback_only, ports, spec.media_address)
+        self.policy = HostPolicy(spec.loopback_only, ports, spec.media_address)
         self._viewers: dict[Viewer, str] = {}
         """Each with the address it came from."""
         self._players: dict[tuple[str, str], Viewer] = {}
@@ -159,6 +159,10 @@ class Edge:
         self._lent.discard(room)
         self._drop_idle_streams()
 
+    def server_ice(self) -> tuple[IceServer, ...]:
+        """Those that this server itself uses."""
+        return self._spec.ice.for_server(self._clock.wall())
+
     def open(self, room: str) -> bool:
         """Whether there is a world in that room to watch."""
         return self._rooms.has(room)
@@ -176,9 +180,9 @@ class Edge:
         if (full := self._rooms.refuses(room, offer.token, newcomer.rights)) is not None:
             return full
         fanout = self._stream(room)
-        servers = self._spec.ice.for_server(self._clock.wall())
+        servers = self.server_ice()
         async with self._gate:
-            viewer = Viewer(self._clock, fanout, self._policy, newcomer.local, servers, self._gone, self.delays)
+            viewer = Viewer(self._clock, fanout, self.policy, newcomer.local, servers, self._gone, self.delays)
         self._viewers[viewer] = whose(newcomer.address)
         try:
             async with self._gate:

@@ -20,6 +20,7 @@ from ..access.rates import Rates
 from ..access.spec import AccessSpec
 from ..edge import Edge, EdgeSpec
 from ..livekit.spec import LiveKitSpec
+from ..sources import Sources
 from ..wire import ApiError
 from .adapters import add_adapters
 from .answers import ApiFault, json_answer
@@ -31,6 +32,7 @@ from .offers import add_first_frames, add_ice, add_offers, add_rooms
 from .pages import add_pages, missing_page, wants_page
 from .recording import add_recording
 from .whep import add_whep
+from .whip import add_whip
 
 if TYPE_CHECKING:
     from ..livekit.bridge import LiveKit
@@ -51,6 +53,7 @@ def create_app(
         logging.getLogger(noisy).setLevel(logging.ERROR)
     clock, access = clock or SystemClock(), access or AccessSpec()
     edge, rates = Edge(rooms, door, spec, clock, access.limits.viewers), Rates(access.limits)
+    sources = Sources(rooms, edge)
     bridge = None if livekit is None else _bridge(livekit, rooms, edge, clock)
 
     @asynccontextmanager
@@ -63,6 +66,7 @@ def create_app(
         finally:
             if bridge is not None:
                 await bridge.close()
+            await sources.close()
             await edge.close()
 
     app = FastAPI(title="Worldroom", lifespan=life, docs_url=None, redoc_url=None, openapi_url=None)
@@ -80,6 +84,7 @@ def create_app(
     add_whep(app, edge, access, rates, clock)
     if bridge is not None:
         add_livekit(app, bridge)
+    add_whip(app, edge, rooms, sources, access, rates, clock)
     add_ice(app, edge)
     add_lists(app, edge, rooms, door, rates, None if bridge is None else bridge.counts)
     app.add_middleware(Guard, spec=access, clock=clock, rates=rates, seat_rights=rooms.rights)

@@ -7,8 +7,9 @@ Everything is checked before it is believed: bytes, the file's own signature, pi
 file says and fills the card's picture: what stands over at its sides, or above and below, is cut off evenly.
 """
 
+import asyncio
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from fractions import Fraction
@@ -84,6 +85,22 @@ def read(data: bytes, media: UploadedMedia, card: CardInfo, size: FirstFramesSiz
     except (av.FFmpegError, EOFError) as error:
         raise BadFirstFrames("unreadable", f"this {media} cannot be decoded: {type(error).__name__}") from error
     return FirstFrames.of(np.stack(frames))
+
+
+async def live(pictures: AsyncIterator[VideoFrame], card: CardInfo, size: FirstFramesSize) -> FirstFrames:
+    """The next pictures of a camera, as many as the card begins from, at its rate; raises `BadFirstFrames`."""
+    wanted_s, slack_s = Fraction(size.frames - 1, card.fps), Fraction(1, 4 * card.fps)
+    seen: list[tuple[Fraction, NDArray[np.uint8]]] = []
+    async for picture in pictures:
+        if picture.width * picture.height > PIXELS_MAX:
+            raise BadFirstFrames("pixels", f"{picture.width} x {picture.height} pixels, at most {PIXELS_MAX} in all")
+        time = (picture.pts or 0) * (picture.time_base or Fraction(1, 90_000))
+        seen.append((time, await asyncio.to_thread(_fitted, picture, size)))
+        if time - seen[0][0] >= wanted_s:
+            return FirstFrames.of(np.stack(list(_sampled(seen, size.frames, card.fps, slack_s))))
+        if len(seen) > 4 * size.frames:
+            raise BadFirstFrames("length", "the camera's pictures do not come one after the other")
+    raise BadFirstFrames("length", f"the camera stopped before {size.frames} frames had come")
 
 
 def _signed(data: bytes, media: UploadedMedia) -> bool:
@@ -203,6 +220,10 @@ def _decoded(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:
         if wide is not None:
             raise BadFirstFrames("colours", f"its colours are {wide}: send it with those of a usual screen (BT.709)")
         yield frame
+
+
+def _fitted(frame: VideoFrame, size: FirstFramesSize) -> NDArray[np.uint8]:
+    return _covering(_rgb(frame), size)
 
 
 def _rgb(frame: VideoFrame) -> NDArray[np.uint8]:

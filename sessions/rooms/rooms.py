@@ -8,6 +8,8 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
 
+from av.video.frame import VideoFrame
+
 from ...clock import Clock
 from ...engine.api import Close, EngineClient, RefusalReason, Refused, SuspendableEngine
 from ..audience import Audience, Sink
@@ -91,6 +93,22 @@ class Rooms:
         """Begin a room's world anew from a picture or the end of a video; raises `first_frames.BadFirstFrames`."""
         entry = self._entries.get(room)
         return await self._uploads.begin(None if entry is None else entry.room, token, media, body)
+
+    async def live_first_frame(self, room: str, token: str, pictures: AsyncIterator[VideoFrame]) -> FirstFrame:
+        """The same from the next pictures of a camera."""
+        entry = self._entries.get(room)
+        return await self._uploads.begin_live(None if entry is None else entry.room, token, pictures)
+
+    def check_first_frame(self, room: str, token: str) -> None:
+        """Raises `first_frames.BadFirstFrames` where a first frame would be refused at once."""
+        entry = self._entries.get(room)
+        self._uploads.check(None if entry is None else entry.room, token)
+
+    def seat_token(self, room: str, identity: str) -> str | None:
+        """Of the seat that identity has in that room."""
+        entry = self._entries.get(room)
+        seat = None if entry is None or entry.room is None else entry.room.seats.of_identity(identity)
+        return None if seat is None else seat.token
 
     def refuses(self, room: str, token: str | None, rights: Rights) -> Refused | None:
         """What can be said at once to who asks for a seat, before anything is done for them."""

@@ -1,21 +1,17 @@
 """A page joins a room through LiveKit: our SDK with LiveKit's own livekit-client, on a small LiveKit server of ours."""
 
 import asyncio
-import http.server
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
 
 import pytest
-import worldroom.clients.web
 from worldroom.clients.bench.server import serving
 from worldroom.rtc.access.keys import ApiKey
 from worldroom.tests.browser.conftest import Visitor
+from worldroom.tests.browser.npm_site import site
 from worldroom.tests.livekit_server import LiveKitServer
 
 KEY = ApiKey("devkey", "s" * 40)
-MODULES = Path(worldroom.clients.web.__file__).parent / "node_modules"
 PAGE = """<!doctype html><meta charset=utf-8><title>Through LiveKit</title>
 <video id=picture autoplay muted playsinline></video>
 <script type=module>
@@ -33,31 +29,10 @@ PAGE = """<!doctype html><meta charset=utf-8><title>Through LiveKit</title>
 </script>"""
 
 
-class Modules(http.server.SimpleHTTPRequestHandler):
-    """The page, and what npm has installed."""
-
-    def do_GET(self) -> None:
-        if not self.path.startswith("/?"):
-            super().do_GET()
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(PAGE.encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-Modules.extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}
-
-
 @pytest.fixture(scope="module")
-def site() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Modules, directory=str(MODULES)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
+def page() -> Iterator[str]:
+    with site({"/": ("text/html", PAGE)}) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +49,13 @@ def sfu() -> Iterator[LiveKitServer]:
 
 
 def test_a_page_sees_and_steers_a_world_through_livekit(
-    site: str, sfu: LiveKitServer, visitor: Callable[..., Visitor], monkeypatch: pytest.MonkeyPatch
+    page: str, sfu: LiveKitServer, visitor: Callable[..., Visitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLDROOM_LIVEKIT_SECRET", KEY.secret)
     livekit = ("--livekit-url", sfu.url, "--livekit-key", KEY.name)
-    with serving("toy", "--option", "fps=12", "--slots", "2", "--allow-origin", site, *livekit) as address:
+    with serving("toy", "--option", "fps=12", "--slots", "2", "--allow-origin", page, *livekit) as address:
         guest = visitor()
-        guest.page.goto(f"{site}/?to={address}/r/sfu")
+        guest.page.goto(f"{page}/?to={address}/r/sfu")
         guest.until("document.body.dataset.phase === 'live' && picture.videoWidth > 0")
         assert guest.page.evaluate("room.world.drives") is True
         guest.page.evaluate("room.press(room.world.welcome.controls[0].keys[0])")

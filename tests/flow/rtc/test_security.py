@@ -90,6 +90,9 @@ ENDPOINTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
     ("GET", "/v1/rooms/test/clip", {}, ""),
     ("POST", "/v1/rooms/test/adapters", {"Content-Type": "application/json"}, '{"stack":[]}'),
     ("POST", "/v1/rooms/test/whep", {"Content-Type": "application/sdp"}, "sdp"),
+    ("POST", "/v1/rooms/test/whip", {"Content-Type": "application/sdp"}, "sdp"),
+    ("PATCH", "/v1/rooms/test/whip/id", {"Content-Type": "application/trickle-ice-sdpfrag"}, ""),
+    ("DELETE", "/v1/rooms/test/whip/id", {}, ""),
     ("PATCH", "/v1/rooms/test/whep/id", {"Content-Type": "application/trickle-ice-sdpfrag"}, ""),
     ("DELETE", "/v1/rooms/test/whep/id", {}, ""),
 )

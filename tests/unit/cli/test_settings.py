@@ -9,6 +9,7 @@ from worldroom.cli import serve as command
 from worldroom.cli.assemble import ServeSpec
 from worldroom.cli.main import app
 from worldroom.rtc.access.keys import ApiKey
+from worldroom.rtc.access.spec import AddressLimits
 
 KEY = ApiKey("studio", "s" * 40)
 
@@ -45,6 +46,13 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path,
     (spec,) = asked
     assert (spec.port, spec.engine.slots, spec.lease_seconds) == (3333, 9, 7.0)
     assert spec.access.hosts == ("a.example", "b.example")
+
+
+def test_what_one_address_may_do_is_set_by_flags(asked: list[ServeSpec]) -> None:
+    flags = "--requests-per-s 7 --requests-burst 8 --offers-per-s 3 --offers-burst 4 --address-viewers 5"
+    done = run("serve", *flags.split())
+    assert done.exit_code == 0, done.output
+    assert asked[0].access.limits == AddressLimits(7.0, 8, 3.0, 4, 5)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,116 @@
+"""One WebRTC connection that answers an offer with one video section: what viewers' and sources' connections share.
+
+Knows aiortc (`offer.py` reads the text). A bad offer raises `BadOffer` and leaves nothing behind.
+"""
+
+import asyncio
+import logging
+
+from aiortc import RTCConfiguration, RTCIceCandidate, RTCIceServer, RTCPeerConnection, RTCSessionDescription
+from aiortc.exceptions import InternalError, InvalidStateError, OperationError
+from aiortc.rtcdtlstransport import RTCDtlsTransport
+from aiortc.rtcicetransport import RTCIceTransport
+
+from .ice import HostPolicy, confine
+from .ice_servers import IceServer
+from .offer import NO_CODEC, NO_CODEC_DETAIL, BadOffer, Offer, one_codec, read_offer
+
+log = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT = 2.0
+WANTED = {"sendonly": "receive", "recvonly": "send"}
+
+
+class OfferedConnection(RTCPeerConnection):
+    """See the module docstring. `direction`: what we do with video, sendonly or recvonly."""
+
+    def __init__(
+        self, direction: str, policy: HostPolicy, peer_is_local: bool, ice_servers: tuple[IceServer, ...] = ()
+    ) -> None:
+        super().__init__(RTCConfiguration(iceServers=[_of_aiortc(server) for server in ice_servers]))
+        self._direction = direction
+        self._policy = policy
+        self._peer_is_local = peer_is_local
+        self._offer = Offer("", {})
+        self._video = self.addTransceiver("video", direction=direction)
+
+    async def take_offer(self, sdp: str) -> None:
+        """Read an offer; raises `BadOffer`. aiortc signals nonsense by many exceptions, all the peer's fault."""
+        self._offer = read_offer(sdp)
+        try:
+            await self.setRemoteDescription(RTCSessionDescription(sdp=self._offer.read, type="offer"))
+            self._answerable()
+            await self.createAnswer()
+        except (BadOffer, OSError):
+            raise
+        except OperationError:
+            raise BadOffer(NO_CODEC, NO_CODEC_DETAIL) from None
+        except InternalError as error:
+            raise BadOffer("bad_sdp", str(error)) from None
+        except Exception as error:
+            raise BadOffer("bad_sdp", f"the offer is no valid SDP ({type(error).__name__})") from None
+
+    def _answerable(self) -> None:
+        """Settle what we would answer; raises `BadOffer`."""
+        does = WANTED[self._direction]
+        if self._video.mid is None:
+            raise BadOffer("no_video", f"the offer has no video section to {does} on")
+        if self._video._offerDirection not in (self._direction, "sendrecv"):
+            raise BadOffer("no_video", f"the offer does not want to {does} video")
+        self._video._codecs = one_codec(self._video._codecs)
+        for transceiver in self.getTransceivers():
+            if transceiver is not self._video:
+                transceiver.direction = "inactive"
+
+    async def answer(self) -> str:
+        """Gather and answer; raises `PortsExhausted`."""
+        await self.setLocalDescription(await self.createAnswer())
+        return self._offer.whole_answer(self.localDescription.sdp)
+
+    @property
+    def etag(self) -> str:
+        """Of this connection's ICE session, as WHEP and WHIP want it."""
+        return f'"{self._ice.iceGatherer.getLocalParameters().usernameFragment}"'
+
+    @property
+    def remote_ufrag(self) -> str:
+        return str(self._ice._connection.remote_username or "")
+
+    async def add_candidates(self, candidates: tuple[RTCIceCandidate, ...]) -> None:
+        """What the peer has found since its offer; what this connection has no section for is dropped."""
+        mids = {transceiver.mid for transceiver in self.getTransceivers()}
+        for candidate in candidates:
+            if candidate.sdpMid in mids:
+                await self.addIceCandidate(candidate)
+
+    async def end(self) -> None:
+        """Close, for good and within two seconds; a connection that cannot be closed is left to the collector."""
+        try:
+            await asyncio.wait_for(self.close(), CLOSE_TIMEOUT)
+        except TimeoutError:
+            log.warning("a connection did not close within %.0f s and was left", CLOSE_TIMEOUT)
+        except Exception:
+            log.exception("a connection failed to close and was left")
+
+    @property
+    def _ice(self) -> RTCIceTransport:
+        return self._video.receiver.transport.transport
+
+    # ---- hooks of RTCPeerConnection ---------------------------------------------------------------------------------
+
+    async def _RTCPeerConnection__connect(self) -> None:
+        """In a task that nobody awaits: a connection that ends while it is made, as in a storm of reloads, has not
+        failed."""
+        try:
+            await super()._RTCPeerConnection__connect()  # type: ignore[misc]
+        except (InvalidStateError, ConnectionError) as error:
+            log.info("a connection ended while it was made (%s)", type(error).__name__)
+
+    def _RTCPeerConnection__createDtlsTransport(self) -> RTCDtlsTransport:
+        transport: RTCDtlsTransport = super()._RTCPeerConnection__createDtlsTransport()  # type: ignore[misc]
+        confine(transport.transport.iceGatherer._connection, self._policy, self._peer_is_local)
+        return transport
+
+
+def _of_aiortc(server: IceServer) -> RTCIceServer:
+    return RTCIceServer(list(server.urls), server.username or None, server.credential or None)
