@@ -41,7 +41,7 @@ class JournalSpec:
     `close_s`: longest wait for the store at the end.
     """
 
-    flush_s: float = 0.2
+    flush_s: float = 0.05
     batch: int = 500
     buffer: int = 20_000
     again: int = 4_000

@@ -23,7 +23,7 @@ def run(*words: str) -> dict[str, object]:
 
 async def played(folder: Path) -> str:
     """Words of a driver who consents, a rewind over them, and a film; its session. The world waits suspended."""
-    with served(folder) as (process, base):
+    with served(folder, 0, "--option", "fps=12") as (process, base):  # so that two futures surely fit
         await ready(base)
         async with asyncio.timeout(60), join(f"{base}/r/stop", loopback=True, patience=20.0, consent=True) as room:
             room.press("ArrowLeft")
