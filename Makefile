@@ -5,7 +5,7 @@ export OMP_WAIT_POLICY := passive
 export GOMP_SPINCOUNT := 0
 export HF_HUB_OFFLINE := 1
 
-.PHONY: play setup test check types slow bench train protocol clean
+.PHONY: play setup test check types slow soak bench train protocol clean
 
 play: .venv/play  ## start the server on its embedded defaults and print the URL
 	.venv/bin/worldroom serve $(ARGS)
@@ -44,6 +44,9 @@ test: check  ## every check, then every test from unit to browser
 
 slow: setup  ## the long form of the slow suites
 	.venv/bin/pytest -m slow --timeout 3600
+
+soak: .venv/play  ## half an hour of people coming and going; ARGS="--seconds 60" for less
+	.venv/bin/worldroom bench soak --seconds 1800 $(ARGS)
 
 bench: .venv/play  ## latency, fan-out, join and drive rows as a table; ARGS=--json for one object
 	.venv/bin/worldroom bench $(ARGS)

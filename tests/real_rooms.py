@@ -68,13 +68,13 @@ async def edge(card: LoadedCard, web_root: Path) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def behind_edge(card: LoadedCard, web_root: Path) -> AsyncIterator[tuple[str, Edge]]:
+async def behind_edge(card: LoadedCard, web_root: Path, loopback_only: bool = True) -> AsyncIterator[tuple[str, Edge]]:
     """The same for who also looks into the edge."""
     clock = SystemClock()
     engine = Engine((card,), clock, EngineSpec())
     await engine.start()
     rooms = Rooms(engine, Journal(clock), clock, RoomsSpec(card=card.card.name))
-    app = create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=True), clock)
+    app = create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=loopback_only), clock)
     server = EdgeServer(app)
     listener = socket.create_server(("127.0.0.1", 0))
     serving = asyncio.create_task(server.until_signal(listener))

@@ -8,7 +8,23 @@ from rich.console import Console
 
 from ..errors import did_you_mean, fail
 from ..output import JsonFlag, print_object, report_table
-from . import capacity, falsifier, fork, gpu, kernels, link, model, overhead, recovery, sharing, skip, steer, worlds
+from . import (
+    capacity,
+    falsifier,
+    fork,
+    gpu,
+    kernels,
+    link,
+    model,
+    overhead,
+    recovery,
+    rtc,
+    sharing,
+    skip,
+    soak,
+    steer,
+    worlds,
+)
 from .records.command import bench_records
 
 app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
@@ -23,8 +39,10 @@ app.command("link")(link.bench_link)
 app.command("overhead")(overhead.bench_overhead)
 app.command("records")(bench_records)
 app.command("recovery")(recovery.bench_recovery)
+app.command("rtc")(rtc.bench_rtc)
 app.command("sharing")(sharing.bench_sharing)
 app.command("skip")(skip.bench_skip)
+app.command("soak")(soak.bench_soak)
 app.command("steer")(steer.bench_steer)
 app.command("worlds")(worlds.bench_worlds)
 

@@ -58,17 +58,21 @@ class Network:
     """Both directions of one client. `up`, `down` may be replaced while it runs; `cut` loses everything."""
 
     def __init__(self, up: PathSpec, down: PathSpec, seed: int = 0) -> None:
-        dice = random.Random(seed)
-        self.up, self.down = ShapedPath(up, dice), ShapedPath(down, dice)
+        self.dice = random.Random(seed)
+        self.up, self.down = ShapedPath(up, self.dice), ShapedPath(down, self.dice)
         self.cut = False
 
     def shape(self, connection: Connection) -> None:
         """Shape every socket of an ICE connection; call it when candidates have been gathered."""
         for protocol in connection._protocols:
             if isinstance(protocol, StunProtocol):
-                received = protocol.datagram_received
-                protocol.transport = _ShapedTransport(protocol.transport, self._sent)  # type: ignore[assignment]
-                protocol.datagram_received = self._receiving(received)  # type: ignore[method-assign,assignment]
+                self.shape_socket(protocol)
+
+    def shape_socket(self, protocol: StunProtocol) -> None:
+        """One of them."""
+        received = protocol.datagram_received
+        protocol.transport = _ShapedTransport(protocol.transport, self._sent)  # type: ignore[assignment]
+        protocol.datagram_received = self._receiving(received)  # type: ignore[method-assign,assignment]
 
     def _receiving(self, received: Callable[[bytes, Any], None]) -> Callable[[bytes, Any], None]:
         def receive(data: bytes, address: Any) -> None:

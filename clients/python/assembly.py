@@ -9,6 +9,8 @@ from aiortc.rtp import RtpPacket
 
 SPAN_MAX = 1024
 STALLED_SPAN = 48
+STALLED_S = 0.2
+"""A gap that stands so long will not be filled: what was sent again is lost, too."""
 PLI_INTERVAL = 0.3
 KEY_STARTS = (b"\x00\x00\x00\x01\x67", b"\x00\x00\x00\x01\x27", b"\x00\x00\x00\x01\x47")
 
@@ -24,6 +26,7 @@ class FrameAssembly:
         self._packets: dict[int, RtpPacket] = {}
         self._next: int | None = None
         self._asked_at = float("-inf")
+        self._gap_since: float | None = None
         self.skipped = 0
 
     def add(self, packet: RtpPacket) -> tuple[bool, None]:
@@ -42,9 +45,18 @@ class FrameAssembly:
             return self._ask(), None
         self._packets[packet.sequence_number] = packet
         self._drain()
-        if not self._packets or self._span() <= STALLED_SPAN:
+        if not self._stalled():
             return False, None
         return (False if self._jump_to_key() else self._ask()), None
+
+    def _stalled(self) -> bool:
+        """Whether what is missing has been for too long, in packets or in seconds."""
+        if not self._packets:
+            self._gap_since = None
+            return False
+        if self._gap_since is None:
+            self._gap_since = self._now()
+        return self._span() > STALLED_SPAN or self._now() - self._gap_since > STALLED_S
 
     def _drain(self) -> None:
         while (frame := self._whole_frame()) is not None:
@@ -52,6 +64,7 @@ class FrameAssembly:
                 del self._packets[packet.sequence_number]
             self._next = (frame[-1].sequence_number + 1) & 0xFFFF
             data = b"".join(_payload(packet) for packet in frame)
+            self._gap_since = None
             self._deliver(frame[0].timestamp, data, _starts_key(frame[0]))
 
     def _whole_frame(self) -> list[RtpPacket] | None:

@@ -182,7 +182,7 @@ class RoomClient:
 
     async def _attempt(self) -> EdgeLink:
         self._place = await self._place.named()
-        link = EdgeLink(self._place, self._loopback, self._received, self.pictures.whole_frame)
+        link = EdgeLink(self._place, self._loopback, self._received, self.pictures.whole_frame, self._shape)
         try:
             self.welcome = await link.open(self.token, self._role, self._name, self._consent)
         except BaseException:

@@ -1,5 +1,6 @@
 """/metrics: what edge, rooms and engine count and what the process uses. Keeps no numbers of its own."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -78,6 +79,7 @@ class EdgeCollector(Collector):
             buckets=delays.cumulated(),
             sum_value=delays.total,
         )
+        yield GaugeMetricFamily("worldroom_edge_tasks", "tasks on the edge's loop", value=len(asyncio.all_tasks()))
         for name, total in asdict(self._edge.totals()).items():
             yield CounterMetricFamily(f"worldroom_edge_{name}", ABOUT_EDGE[name], value=total)
 

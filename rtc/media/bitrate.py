@@ -13,10 +13,14 @@ from statistics import median
 
 SHARE = 0.85
 CLIMB = 1.08
+FALL = 0.7
+"""Of what was thought before, at most in one second: a stream of few bits makes poor estimates."""
 LOSS_BAD = 0.10
 """Above it the network is overfull; below it packets may be lost at random, which a lower rate does not mend."""
 LOSS_FINE = 0.02
 LINK_MIN = 50
+TELLING_KBPS = 200
+"""A receiver cannot estimate from less than that."""
 FOLLOWS = 0.9
 """Of the full rate: a network that takes less does not follow."""
 PATIENCE = 3.0
@@ -40,14 +44,17 @@ class LinkRate:
 
     def __init__(self, ceiling: int) -> None:
         self._ceiling = ceiling
+        self._was_bad = False
         self.kbps = ceiling
 
     def learn(self, report: ViewerReport) -> None:
+        """A single bad second is none: a busy receiver takes its own pauses for the network's."""
         estimate, sent, lost = report.estimate_kbps, report.sent_kbps, report.lost_share
-        if lost > LOSS_BAD:
-            wanted = min(self.kbps, sent or self.kbps) * (1 - lost / 2)
-        elif estimate is not None and estimate < sent:
-            wanted = min(self.kbps, estimate * SHARE)
+        low = estimate is not None and estimate < sent and sent >= TELLING_KBPS
+        bad, self._was_bad = self._was_bad, lost > LOSS_BAD or low
+        if self._was_bad:
+            carried = sent * (1 - lost / 2) if lost > LOSS_BAD else (estimate or 0) * SHARE
+            wanted = max(min(self.kbps, carried), self.kbps * FALL) if bad else self.kbps
         elif lost > LOSS_FINE:
             wanted = self.kbps
         else:

@@ -38,7 +38,7 @@ class Subscription:
     """One viewer's part: the rendition it gets, and the one it gets from that one's next key frame on.
 
     `report` is asked once a second, `drives` whether the viewer drives, `want_key` asks for a key frame of `wanted`.
-    `rungs` False: it gets the full one whatever its network takes.
+    Who drives gets the full rung, whose rate is theirs. `rungs` False: so does this viewer, whatever its network takes.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class Subscription:
 
     def settle(self, now: float, full_kbps: int) -> None:
         self.link.learn(self.report())
-        low = self._rungs and self.rung.decide(now, self.link.kbps, full_kbps)
+        may_halve = self._rungs and not self.drives()
+        low = may_halve and self.rung.decide(now, self.link.kbps, full_kbps)
         wanted = LOW_OF[self.full] if low else self.full
         if wanted is not self.wanted:
             self.wanted = wanted

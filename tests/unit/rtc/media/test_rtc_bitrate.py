@@ -15,17 +15,21 @@ H264, H264_LOW, VP8 = Rendition.H264, Rendition.H264_LOW, Rendition.VP8
     [
         (1000, FINE, 1081),
         (2000, FINE, 2000),
-        (2000, ViewerReport(1800, 1000, 0.0), 850),
+        (2000, ViewerReport(1800, 1700, 0.0), 1445),
+        (2000, ViewerReport(1800, 1000, 0.0), 1400),
         (2000, ViewerReport(200, 300, 0.0), 2000),
         (1000, ViewerReport(1000, None, 0.05), 1000),
-        (2000, ViewerReport(1000, None, 0.20), 900),
-        (2000, ViewerReport(1800, 20, 0.0), 50),
+        (1000, ViewerReport(1000, None, 0.20), 900),
+        (60, ViewerReport(1800, 20, 0.0), 50),
     ],
 )
 def test_a_link_is_what_estimates_and_heavy_loss_say_and_climbs_otherwise(
     before: int, report: ViewerReport, after: int
 ) -> None:
     link = LinkRate(ceiling=2000)
+    if report is not FINE:
+        link.learn(report)
+        assert link.kbps == 2000 or report.lost_share, "a single second says nothing"
     link.kbps = before
     link.learn(report)
     assert link.kbps == after

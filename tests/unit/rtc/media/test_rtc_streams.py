@@ -85,6 +85,18 @@ def test_it_starts_at_a_key_frame_and_asks_for_one_not_too_often() -> None:
     assert seen.frames == [(40, KEY, True)]
 
 
+def test_a_gap_that_stands_for_a_while_asks_for_a_key_frame_however_few_packets_come() -> None:
+    seen = Assembled()
+    seen.add(0, 0, KEY, True)
+    asked = []
+    for sequence in range(2, 14):
+        seen.clock.t += 0.06
+        asked.append(seen.add(sequence, sequence * 10, DELTA, True))
+    assert asked.index(True) == 4 and asked.count(True) == 2
+    seen.add(14, 140, KEY, True)
+    assert [rtp for rtp, _, _ in seen.frames] == [0, 140]
+
+
 def test_a_gap_that_stays_asks_for_a_key_frame_and_jumps_to_it() -> None:
     seen = Assembled()
     seen.add(0, 0, KEY, True)
