@@ -219,7 +219,8 @@ def fitting(card: CardInfo, devices: Sequence[Capacity]) -> str:
     fit = "1 session fits" if count == 1 else f"{count} sessions fit"
     if first.price_us * card.fps > 1e6 * card.frames_per_chunk:
         here = 1e6 * card.frames_per_chunk / first.price_us
-        fit = f"slower than its pace: {here:.1f} fps here, not {card.fps}; {fit}"
+        choose = f"--fps {max(1, int(here))} lets its clock go slower, --steps may have fewer"
+        fit = f"slower than its pace: {here:.1f} fps here, not {card.fps} ({choose}); {fit}"
     where = first.device if len(devices) == 1 else f"{len(devices)} devices"
     return f"{fit} ({first.price_us / 1000:.1f} ms a chunk, {where}); further rooms wait in line."
 

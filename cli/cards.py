@@ -151,23 +151,33 @@ def check(
         else:
             typer.echo(f"{name}: weights {loaded.weights} load and fit the card")
         return
-    if name != "drive":
-        raise fail(f"card '{name}' has no quality measure; drive has one")
-    _check_quality(long, sheets, as_json)
+    if name not in ("drive", "dream"):
+        raise fail(f"card '{name}' has no quality measure; drive and dream have one")
+    _check_quality(name, long, sheets, as_json)
 
 
-def _check_quality(long: bool, sheets: Path | None, as_json: bool) -> None:
-    from ..models.drive.card import WEIGHTS
-    from ..training.drive.quality import measure_card
+def _check_quality(name: str, long: bool, sheets: Path | None, as_json: bool) -> None:
+    from ..models.dream.card import WEIGHTS as DREAMED
+    from ..models.drive.card import WEIGHTS as PAINTED
+    from ..training.dream import quality as dream
+    from ..training.drive import quality as drive
 
     with Progress(transient=True, disable=as_json) as bars:
         task = bars.add_task("dreaming", total=None)
-        report = measure_card(WEIGHTS, sheets, not long, lambda frames: bars.advance(task, frames))
+
+        def progress(frames: int) -> None:
+            bars.advance(task, frames)
+
+        report: drive.QualityReport | dream.DreamReport
+        if name == "drive":
+            report = drive.measure_card(PAINTED, sheets, not long, progress)
+        else:
+            report = dream.measure_card(DREAMED, PAINTED / "judge.safetensors", not long, progress)
     failures = report.failures()
     if as_json:
         print_object(report)
     else:
-        report_table("drive against its simulator", report)
+        report_table(f"{name} against its simulator", report)
         for failure in failures:
             typer.secho(failure, fg=typer.colors.RED)
     raise typer.Exit(1 if failures else 0)

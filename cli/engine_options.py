@@ -61,6 +61,10 @@ class EngineOptions:
     adapters_memory: Annotated[
         int, typer.Option(min=1, metavar="MB", help="Megabytes of adapters that are attached at once.")
     ] = DEFAULT.adapter_bytes_max // MB
+    fps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Pictures a second at most; fewer than the card's make its world's clock go slower."),
+    ] = None
     prompts_memory: Annotated[
         int, typer.Option(min=1, metavar="MB", help="Megabytes of prompt embeddings that are kept.")
     ] = DEFAULT.feature_bytes_max // MB
@@ -84,4 +88,5 @@ class EngineOptions:
             checkpoint_chunks=self.checkpoint_chunks,
             worlds_memory=self.worlds_memory * MB,
             worlds_disk=self.worlds_disk * MB,
+            fps=self.fps,
         )

@@ -25,6 +25,14 @@ def bytes_of(loaded: LoadedCard) -> CardBytes:
     return card_bytes(loaded.card, loaded.footprint, loaded.choice.precision)
 
 
+def slowed(loaded: LoadedCard, fps: int | None) -> LoadedCard:
+    """The card with no more pictures a second than this: its world's clock goes slower."""
+    frame = loaded.card.frame
+    if fps is None or fps >= frame.fps:
+        return loaded
+    return replace(loaded, card=replace(loaded.card, frame=replace(frame, fps=fps)))
+
+
 @dataclass(slots=True)
 class CardRuntime:
     """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, `leads` the way

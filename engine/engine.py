@@ -22,7 +22,7 @@ from .caches.adapter_shelf import AdapterShelf
 from .caches.feature_cache import FeatureCache
 from .caches.store import SnapshotFolder
 from .cancel import CancelScope
-from .card import CardRuntime, bytes_of
+from .card import CardRuntime, bytes_of, slowed
 from .cost_store import CostStore
 from .device.device import Device, ThreadDevice
 from .device.dispatch import Dispatcher
@@ -68,6 +68,7 @@ class Engine:
         observers: tuple[Observer, ...] = (Finite(),),
     ) -> None:
         self._spec, self._clock = spec, clock
+        cards = tuple(slowed(loaded, spec.fps) for loaded in cards)
         self._device = device or ThreadDevice(clock)
         self._costs = Costs()
         counted = tuple(map(bytes_of, cards))
@@ -98,7 +99,9 @@ class Engine:
             prices,
             AdapterShelf(adapters, spec.adapter_bytes_max, threads),
         )
-        self._maintenance = Maintenance(self.runtimes, self.services, self._device.model)
+        self._maintenance = Maintenance(
+            self.runtimes, self.services, self._device, lambda: not self._sessions and not self._going
+        )
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
 

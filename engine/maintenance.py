@@ -1,25 +1,33 @@
-"""What an engine does beside serving: inspects its pools, gives memory back, keeps prices on disk. Off the hot path."""
+"""What an engine does beside serving: inspects its pools, gives memory back, keeps prices on disk, and measures them
+again while nobody is there. Off the hot path."""
 
 import asyncio
+from collections.abc import Callable
 
 from . import cost_store, heap
 from .caches.integrity import IntegrityCheck
 from .card import CardRuntime
+from .device.device import Batch, Device, run
+from .scheduling.costs import WINDOW
 from .services import Services
 
 INSPECT_EVERY = 0.23
 INSPECT_LATEST = 2.0
 INSPECT_BUDGET = 0.0005
 STORE_EVERY = 30.0
+PRICE_FIRST, PRICE_SELDOM = 10.0, 640.0
+"""Seconds without anybody until prices are measured again, at first; each round that is not disturbed doubles them."""
 
 
 class Maintenance:
     """`start` once the cards are priced; `close` writes down what was learned since."""
 
-    def __init__(self, served: dict[str, CardRuntime], services: Services, device: str) -> None:
-        self._served, self._services = served, services
+    def __init__(
+        self, served: dict[str, CardRuntime], services: Services, device: Device, vacant: Callable[[], bool]
+    ) -> None:
+        self._served, self._services, self._device, self._vacant = served, services, device, vacant
         priced = {} if services.prices is None else served
-        self._subjects = {card: cost_store.subject(one, device) for card, one in priced.items()}
+        self._subjects = {card: cost_store.subject(one, device.model) for card, one in priced.items()}
         self._written: dict[str, cost_store.PriceSheet] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._released = False
@@ -31,7 +39,7 @@ class Maintenance:
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._tasks.append(loop.create_task(self._inspect()))
+        self._tasks += [loop.create_task(self._inspect()), loop.create_task(self._price())]
         if self._services.prices is not None:
             self._tasks.append(loop.create_task(self._store_prices()))
 
@@ -55,6 +63,17 @@ class Maintenance:
                     self._released = False
                     await asyncio.get_running_loop().run_in_executor(self._services.encoders, heap.give_back)
 
+    async def _price(self) -> None:
+        wait = PRICE_FIRST
+        while True:
+            await asyncio.sleep(wait)
+            if not self._vacant():
+                wait = PRICE_FIRST
+                continue
+            for served in self._served.values():
+                await price_again(served, self._services, self._device, self._vacant)
+            wait = min(2 * wait, PRICE_SELDOM)
+
     async def _store_prices(self) -> None:
         while True:
             await asyncio.sleep(STORE_EVERY)
@@ -70,3 +89,22 @@ class Maintenance:
             if sheet != self._written.get(card):
                 await loop.run_in_executor(self._services.encoders, folder.write, card, sheet)
                 self._written[card] = sheet
+
+
+async def price_again(served: CardRuntime, services: Services, device: Device, vacant: Callable[[], bool]) -> None:
+    """Measure a chunk's steps as often as a price looks back, as long as nobody is there: nothing older counts then.
+
+    What was measured while the machine was busy would else refuse people until the card has run for long.
+    """
+    steps = served.default_steps
+    profile = served.profiles[steps]
+    for _ in range(WINDOW):
+        took = 0.0
+        for key in profile:
+            if not vacant():
+                return
+            rows, views = zip(*served.loaded.runtime.warm_up_rows(key.kind, 1), strict=True)
+            done = await run(device, Batch(served.loaded, key.loop, key.kind, rows, views))
+            services.costs.observe(key, 1, done.seconds)
+            took += done.seconds
+        served.finished(steps, profile, took)

@@ -35,7 +35,8 @@ class EngineSpec:
     `worlds_disk`: bytes of all worlds that are written down, in host memory and, where there is a folder, on disk.
     `seed` draws between equals.
     `policy` is STEP; REQUEST is there to compare with. `patience`: seconds that a step may take, or ten times its
-    price; beyond both its worker hangs and is ended.
+    price; beyond both its worker hangs and is ended. `fps`: pictures a second of every card that would show more: its
+    world's clock goes slower, where a device cannot hold its pace.
     """
 
     slots: int = 4
@@ -57,6 +58,7 @@ class EngineSpec:
     seed: int = 0
     policy: Policy = Policy.STEP
     patience: float = 2.0
+    fps: int | None = None
 
     def __post_init__(self) -> None:
         if self.slots < 1 or self.max_rows < 1 or self.encoder_threads < 1:
@@ -65,3 +67,5 @@ class EngineSpec:
             raise ValueError(f"share_cap is in (0, 1], got {self.share_cap}")
         if not 0 < self.kbps <= self.kbps_max:
             raise ValueError(f"0 < kbps <= kbps_max is needed, got {self.kbps} and {self.kbps_max}")
+        if self.fps is not None and self.fps < 1:
+            raise ValueError(f"fps is at least 1, got {self.fps}")

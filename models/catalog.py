@@ -16,6 +16,7 @@ from .contract.faults import CardFault, FamilyFault
 from .contract.footprint import Footprint
 from .contract.loaded import LoadedCard
 from .contract.recipe import RecipeMismatch, RuntimeChoice
+from .dream.family import FAMILY as DREAM
 from .drive.family import FAMILY as DRIVE
 from .family import BadOption, Family, parsed
 from .matrix_game.family import FAMILY as MATRIX_GAME
@@ -38,7 +39,7 @@ class UnknownCard(LookupError):
 REFUSALS = (UnknownCard, RecipeMismatch, CardFault, FamilyFault, BadOption)
 """What the person who asked for a card can put right; one line each."""
 
-_OWN: tuple[Family, ...] = (TOY, DRIVE, WAN, ANYFLOW, MATRIX_GAME, WAYPOINT)
+_OWN: tuple[Family, ...] = (TOY, DRIVE, DREAM, WAN, ANYFLOW, MATRIX_GAME, WAYPOINT)
 _OWNER: Mapping[str, Family] = {card.name: family for family in _OWN for card in family.cards}
 
 

@@ -1,6 +1,8 @@
 """The dream card: a driving world of 128 x 80 pictures that its network alone dreams, one frame per chunk.
 
-It is given its own past (the K and V it kept), keys, a prompt's look and noise: what is uncertain comes out of noise.
+It is given its own past (the K and V it kept, and recurrent tokens that it moved on itself), keys, a prompt's look and
+noise: what is uncertain comes out of noise. The simulator's private labels and drive's camera shaped it in training
+(training/dream/README.md) and are not there when it dreams.
 Sizes are written here once, as numbers; the runtime builds its networks from them and the weight files must fit.
 """
 
@@ -15,6 +17,7 @@ from ..shared.road.look import PROMPT_CHARS
 
 PICTURE_TOKENS, REGISTERS, CHANNELS = 40, 3, 32
 NOISE = 8  # numbers of noise a frame has beside its picture's
+STATE = 128  # numbers of the recurrent tokens
 TOKENS = PICTURE_TOKENS + REGISTERS
 WIDTH, HEADS, LAYOUT, WINDOW = 160, 5, "STSTSTS", 32
 PICTURE_WIDTH, PICTURE_HEIGHT, SCALE, FPS = 128, 80, 4, 24
@@ -28,7 +31,7 @@ RECIPE = RecipeSpec(
     sigmas=((1.0,), (1.0, 0.5), (1.0, 0.75, 0.5, 0.25)),
     precisions=(Precision.FP32,),
     default=RuntimeChoice("flow-x0", 1, Precision.FP32),
-    parents=("dream-autoencoder-1", "dream-teacher-1"),
+    parents=("drive-2", "dream-autoencoder-1", "dream-recurrence-1", "dream-teacher-1"),
     data="simulated driving, 60 looks (training/drive/simulator)",
     command="worldroom train dream",
     method=Method.DISTILLED,
@@ -41,10 +44,11 @@ def dream_card() -> ModelCard:
         version="1",
         family="dream",
         title="Dream: a road out of noise",
-        about="A road without an end that a network alone dreams: its own past, your keys, your words, and chance.",
+        about="A road without an end that networks alone dream from their own past, your keys, your words and chance; "
+        "softer than the painted one.",
         prompt_chars=PROMPT_CHARS,
         components=(
-            ComponentSpec("transformer", "predicts frames", 2_351_712, "transformer.safetensors", "Apache-2.0"),
+            ComponentSpec("transformer", "predicts frames", 9_081_343, "transformer.safetensors", "Apache-2.0"),
             ComponentSpec("autoencoder", "pictures and latents", 755_412, "autoencoder.safetensors", "Apache-2.0"),
             ComponentSpec("text", "free text to a look", 0, "text.safetensors", "Apache-2.0"),
             ComponentSpec("openings", "first latents of each look", 0, "openings.safetensors", "Apache-2.0"),

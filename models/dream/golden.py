@@ -44,13 +44,16 @@ def rollout(
     past = [torch.from_numpy(opening_3PC[i]) for i in range(3)]
     kept: list[CommittedKV] = []
     before: CondB | None = None
+    state: torch.Tensor | None = None
     frames = []
     for frame in range(len(controls_FK)):
         drawn = gaussian(NoiseKey(seed, branch, frame, 0), (pictures * shape.channels + shape.noise,))
         x = torch.from_numpy(drawn[: -shape.noise].reshape(pictures, shape.channels))
         parts = (controls_FK[frame], looks_FL[frame], drawn[-shape.noise :])
-        cond = CondB(*(torch.tensor(part, dtype=torch.float32)[None] for part in parts))
+        keys, look, luck = (torch.tensor(part, dtype=torch.float32)[None] for part in parts)
         history = torch.stack(past)[None]
+        state = transformer.onward(transformer.read(history, look) if state is None else state, keys, luck)
+        cond = CondB(keys, look, luck, state)
         if before is not None:
             kept.append(transformer.commit(history, before))
         view, clean = _window(kept, transformer), x

@@ -23,4 +23,6 @@ def load_dream(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     runtime = DreamRuntime(*load_networks(folder), text.look)
     files = [folder / component.file for component in card.components]
     loops = {CHUNK_ROLLOUT: DreamLoop(openings)}
-    return LoadedCard(card, chosen, digest(files), loops, runtime, DreamCarry, runtime, meaning=text.meaning)
+    return LoadedCard(
+        card, chosen, digest(files), loops, runtime, DreamCarry, runtime, meaning=text.meaning, shares=True
+    )

@@ -1,16 +1,14 @@
-"""The dream's chunk_rollout loop: one frame per chunk, the cache write of a frame fused with the next frame's start.
-
-    chunk i:   [ commit i-1 + denoise at level 1 ]  [ denoise ]*  [ decode ]        Commit.PREVIOUS on the first step
-    pending    carry.frames > ask.committed: frame i-1 is in the carry but its K and V are not committed yet
+"""The dream's chunk_rollout loop: one frame per chunk, as worlds of the road go (shared/road/chunk.py).
 
 A frame starts from noise of (seed, branch, chunk): that of its picture, which each step takes away in part, and a few
-numbers more, which all steps see as they are. The carry holds the newest three clean pictures and what made the newest.
-Legend: P picture tokens, C channels, K controls, L look, Z noise, H/W picture, N tokens. Knows no torch and no slots.
+numbers more, which move the recurrent tokens on. The carry holds the newest three clean pictures, what made the newest
+and its recurrent tokens.
+Legend: P picture tokens, C channels, K controls, L look, Z noise, R numbers of the recurrent tokens, H/W picture,
+N tokens. Knows no torch and no slots.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import assert_never
 
 import msgspec
@@ -19,11 +17,10 @@ from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..shared.road.chunk import Decoded, DecodeRow, Latent, check_opening, is_pending, next_noisy, onto, outcome
 from ..shared.road.initial_latents import Openings
 from ..shared.road.look import mix_looks
 from .card import CHANNELS, NOISE, PICTURE_HEIGHT, PICTURE_TOKENS, PICTURE_WIDTH, RECIPE, TOKENS
-
-Latent = NDArray[np.float32]
 
 
 class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,11 +32,13 @@ class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DreamCarry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`history_3PC`: the newest clean picture first. `made`: what the newest was made of, None for an opening."""
+    """`history_3PC`: the newest clean picture first. `made`, `state_R`: what the newest was made of and its recurrent
+    tokens, None for an opening."""
 
     history_3PC: Latent
     frames: int
     made: Made | None
+    state_R: Latent | None
 
 
 class DreamState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,21 +51,22 @@ class DreamState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     made: Made
     step: int
     x_PC: Latent
+    state_R: Latent | None
     frame_HWC: NDArray[np.uint8] | None
 
 
 class DenoiseRow(msgspec.Struct, frozen=True):
-    """Predict the clean picture in `x_PC`; with `commit` the newest frame's K and V are staged in the same pass."""
+    """Predict the clean picture in `x_PC`; with `commit` the newest frame's K and V are staged in the same pass.
+
+    `past_R`: recurrent tokens of the newest picture; None: they are read off the pictures.
+    """
 
     x_PC: Latent
     history_3PC: Latent
+    past_R: Latent | None
     sigma: float
     made: Made
     commit: Made | None
-
-
-class DecodeRow(msgspec.Struct, frozen=True):
-    x_PC: Latent
 
 
 DreamRow = DenoiseRow | DecodeRow
@@ -74,10 +74,7 @@ DreamRow = DenoiseRow | DecodeRow
 
 class Denoised(msgspec.Struct, frozen=True):
     x0_PC: Latent
-
-
-class Decoded(msgspec.Struct, frozen=True):
-    frame_HWC: NDArray[np.uint8]
+    state_R: Latent
 
 
 DreamResult = Denoised | Decoded
@@ -92,8 +89,6 @@ class DreamLoop:
     def init(self, ask: Ask[DreamCarry]) -> DreamState:
         look_L = mix_looks(ask.features)
         carry = self._opening(ask, look_L) if ask.carry is None else ask.carry
-        if not 0 <= carry.frames - ask.committed <= 1:
-            raise ValueError(f"chunk {ask.chunk}: {carry.frames} frames made, {ask.committed} of them committed")
         size = PICTURE_TOKENS * CHANNELS
         noise = gaussian(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), (size + NOISE,))
         controls_K = np.asarray(ask.conditions.controls, np.float32)
@@ -101,10 +96,11 @@ class DreamLoop:
             chunk=ask.chunk,
             levels=RECIPE.levels(ask.steps),
             carry=carry,
-            pending=carry.frames > ask.committed,
+            pending=is_pending(ask, carry.frames),
             made=Made(controls_K, look_L, noise[size:]),
             step=0,
             x_PC=noise[:size].reshape(PICTURE_TOKENS, CHANNELS),
+            state_R=None,
             frame_HWC=None,
         )
 
@@ -114,6 +110,7 @@ class DreamLoop:
             row = DenoiseRow(
                 state.x_PC,
                 state.carry.history_3PC,
+                state.carry.state_R,
                 state.levels[state.step],
                 state.made,
                 state.carry.made if fused else None,
@@ -127,18 +124,17 @@ class DreamLoop:
 
     def advance(self, state: DreamState, result: DreamResult) -> DreamState:
         match result:
-            case Denoised(x0_PC):
-                return _denoised(state, x0_PC)
+            case Denoised(x0_PC, state_R):
+                step = state.step + 1
+                x_PC = next_noisy(state.x_PC, x0_PC, state.levels, step)
+                return msgspec.structs.replace(state, step=step, x_PC=x_PC, state_R=state_R)
             case Decoded(frame_HWC):
                 return msgspec.structs.replace(state, frame_HWC=frame_HWC)
             case _:
                 assert_never(result)
 
     def finalize(self, state: DreamState) -> Outcome[DreamCarry]:
-        if state.frame_HWC is None:
-            raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(state.levels)})")
-        digest = hashlib.sha256(state.x_PC.astype("<f4").tobytes()).hexdigest()
-        return Outcome(state.frame_HWC[None], self._carry(state), digest)
+        return outcome(state.chunk, state.frame_HWC, state.x_PC, self._carry(state))
 
     def early_carry(self, state: DreamState) -> DreamCarry:
         return self._carry(state)
@@ -147,19 +143,9 @@ class DreamLoop:
         return state  # pictures are made from latents alone
 
     def _carry(self, state: DreamState) -> DreamCarry:
-        history_3PC = np.concatenate([state.x_PC[None], state.carry.history_3PC[:2]])
-        return DreamCarry(history_3PC, state.carry.frames + 1, state.made)
+        history_3PC = onto(state.carry.history_3PC, state.x_PC)
+        return DreamCarry(history_3PC, state.carry.frames + 1, state.made, state.state_R)
 
     def _opening(self, ask: Ask[DreamCarry], look_L: Latent) -> DreamCarry:
-        if ask.committed:
-            raise ValueError(f"chunk {ask.chunk} starts a world but {ask.committed} chunks are committed")
-        return DreamCarry(self._openings.pick(look_L, ask.seed), 0, None)
-
-
-def _denoised(state: DreamState, x0_PC: Latent) -> DreamState:
-    step = state.step + 1
-    if step == len(state.levels):
-        return msgspec.structs.replace(state, step=step, x_PC=x0_PC)
-    level, lower = np.float32(state.levels[step - 1]), np.float32(state.levels[step])
-    noise_PC = (state.x_PC - (1 - level) * x0_PC) / level
-    return msgspec.structs.replace(state, step=step, x_PC=(1 - lower) * x0_PC + lower * noise_PC)
+        check_opening(ask)
+        return DreamCarry(self._openings.pick(look_L, ask.seed), 0, None, None)

@@ -1,85 +1,54 @@
-"""The dream card's steps on one device: the transformer against the slab, the autoencoder's decoder, the text encoder.
-
-    slab K, V [slots, L temporal blocks, N tokens, H heads, S ring entries, D head width]
-
-A row reads its committed entries oldest first, right-aligned, wherever they lie in the ring: a frame is then seen at
-the same place whether it was committed in this pass or before, and neither ring positions nor slots can change a bit of
-a result. Rows of a batch run together, whatever their ages, and have the bits they have alone. Knows no loop, no clock.
-
-    fused     [ pad .. pad | oldest .. newest committed | the frame committed in this pass ]      ring + 1 keys
-    denoise   [ pad .. pad | oldest ..                                    newest committed ]      ring + 1 keys
-"""
+"""The dream card's steps on one device: the transformer against the frames that are kept (shared/road/kept.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..contract.cache import CacheView
-from ..contract.loaded import Copied
 from ..contract.loop import StepKind
-from ..shared.road.autoencoder import DriveAutoencoder, to_frames
+from ..shared.road.autoencoder import DriveAutoencoder
+from ..shared.road.chunk import DecodeRow
+from ..shared.road.kept import KeptFrames, LookOf, decoded, load_both, stacked
 from ..shared.road.look import LOOK
-from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
-from ..weights import load_module
 from . import card as sizes
-from .loop import Decoded, DecodeRow, Denoised, DenoiseRow, DreamResult, DreamRow, Made
-from .transformer import CommittedKV, CondB, DreamShape, DreamTransformer, KVView
+from .loop import Denoised, DenoiseRow, DreamResult, DreamRow, Made
+from .shape import DreamShape
+from .transformer import CommittedKV, CondB, DreamTransformer, KVView
 
 CONTROLS = 4
-Entries = tuple[int, ...]
 SHAPE = DreamShape(controls=CONTROLS, look=LOOK)
-_KEPT = 31 * 2**20
-"""Bytes. Once glibc was given back a block of this size (32 MiB is the most it learns from) it keeps up to twice as
-many for the next step; else it asks the kernel for new pages in every step, which cost more than what is put there."""
-STORED = (torch.float16, torch.float32)  # in the files; all computing is in float32
 
 
 def load_networks(folder: Path) -> tuple[DreamTransformer, DriveAutoencoder]:
     """Both networks, ready for inference; raises `WeightsError`."""
-    transformer, autoencoder = DreamTransformer(SHAPE), DriveAutoencoder()
-    load_module(folder / "transformer.safetensors", transformer, STORED)
-    load_module(folder / "autoencoder.safetensors", autoencoder, STORED)
-    return transformer.eval().requires_grad_(False), autoencoder.eval().requires_grad_(False)
+    return load_both(folder, DreamTransformer(SHAPE))
 
 
-class DreamRuntime:
-    """See the module docstring. Nothing here needs gradients, so every step runs in inference mode."""
+class DreamRuntime(KeptFrames):
+    """Nothing here needs gradients, so every step runs in inference mode."""
 
-    def __init__(
-        self,
-        transformer: DreamTransformer,
-        autoencoder: DriveAutoencoder,
-        look_of: Callable[[str], NDArray[np.float32]],
-    ) -> None:
-        self._transformer, self._autoencoder, self._look_of = transformer, autoencoder, look_of
-        self._k, self._v = self._slab(0), self._slab(0)
-
-    def allocate(self, slots: int) -> None:
-        self._k, self._v = self._slab(slots), self._slab(slots)
-        torch.empty(_KEPT, dtype=torch.uint8)  # given back at once
+    def __init__(self, transformer: DreamTransformer, autoencoder: DriveAutoencoder, look_of: LookOf) -> None:
+        super().__init__(SHAPE, autoencoder, look_of)
+        self._transformer = transformer
 
     @torch.inference_mode()
     def execute(self, kind: StepKind, rows: Sequence[DreamRow], views: Sequence[CacheView | None]) -> list[DreamResult]:
         pairs = paired(rows, views)
         match kind:
             case StepKind.DENOISE:
-                return self._denoise(_denoised(kind, rows), [needed(view) for _, view in pairs])
+                return list(self._denoise(_denoised(kind, rows), [needed(view) for _, view in pairs]))
             case StepKind.COMMIT_DENOISE:
-                return self._commit_denoise(_denoised(kind, rows), [needed(view) for _, view in pairs])
+                return list(self._commit_denoise(_denoised(kind, rows), [needed(view) for _, view in pairs]))
             case StepKind.DECODE:
-                return self._decode(rows)
+                return list(self._decode(decoded(kind, rows)))
             case _:
                 raise ValueError(f"dream has no step '{kind}'")
-
-    def encode_prompt(self, text: str) -> NDArray[np.float32]:
-        return self._look_of(text)
 
     def warm_up_rows(self, kind: StepKind, count: int) -> list[tuple[DreamRow, CacheView | None]]:
         dice = np.random.default_rng(0)
@@ -90,7 +59,8 @@ class DreamRuntime:
         match kind:
             case StepKind.DENOISE | StepKind.COMMIT_DENOISE:
                 commit = made if kind is StepKind.COMMIT_DENOISE else None
-                row = DenoiseRow(x_PC, np.stack([x_PC, x_PC, x_PC]), 1.0, made, commit)
+                past_R = np.zeros(sizes.STATE, np.float32)
+                row = DenoiseRow(x_PC, np.stack([x_PC, x_PC, x_PC]), past_R, 1.0, made, commit)
             case StepKind.DECODE:
                 row = DecodeRow(x_PC)
             case _:
@@ -98,70 +68,46 @@ class DreamRuntime:
         full = tuple(range(sizes.WINDOW))
         return [(row, CacheView(slot, full, sizes.WINDOW)) for slot in range(count)]
 
-    def read_entry(self, slot: int, entry: int) -> Copied:
-        """K, then V, as they lie in the slab."""
-        return to_bytes(*self._entry(slot, entry))
+    def _denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[Denoised]:
+        return self._predicted(rows, self._known(rows), views, staged=False)
 
-    def write_entry(self, slot: int, entry: int, data: bytes) -> None:
-        from_bytes(data, *self._entry(slot, entry))
+    def _commit_denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[Denoised]:
+        """What was dreamed without a frame that is not finite is not a number either."""
+        committed, past_BR = [row.commit for row in rows if row.commit], self._known(rows)
+        history_B3PC = stacked([row.history_3PC for row in rows])
+        new: CommittedKV = self._transformer.commit(history_B3PC, _conditions(committed, past_BR))
+        sound_B = self._stage(views, new.k_BLNHD, new.v_BLNHD)
+        made = self._predicted(rows, past_BR, views, staged=True)
+        for row, sound in enumerate(sound_B):
+            if not sound:
+                made[row].x0_PC[:] = np.nan
+        return made
 
-    def _entry(self, slot: int, entry: int) -> tuple[Tensor, Tensor]:
-        return self._k[slot, :, :, :, entry], self._v[slot, :, :, :, entry]
-
-    def _slab(self, slots: int) -> Tensor:
-        s = SHAPE
-        return torch.zeros((slots, s.temporal, s.tokens, s.heads, s.entries, s.head_width))
-
-    def _denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[DreamResult]:
-        held = [view.committed for view in views]
-        return [Denoised(x0_PC) for x0_PC in self._predicted(rows, views, held).numpy()]
-
-    def _commit_denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[DreamResult]:
-        """Numbers that are not finite are never stored, an entry that is masked out must still be harmless; what was
-        dreamed without them is not a number either."""
-        made = [row.commit for row in rows if row.commit]
-        new: CommittedKV = self._transformer.commit(_stacked([row.history_3PC for row in rows]), _conditions(made))
-        sound_B = [bool(both.isfinite().all()) for both in (new.k_BLNHD + new.v_BLNHD).unbind()]
-        for row, view in enumerate(views):
-            self._k[view.slot, :, :, :, view.staged] = new.k_BLNHD[row] if sound_B[row] else 0.0
-            self._v[view.slot, :, :, :, view.staged] = new.v_BLNHD[row] if sound_B[row] else 0.0
-        x0_BPC = self._predicted(rows, views, [(*view.committed, view.staged) for view in views])
-        if not all(sound_B):
-            x0_BPC[~torch.tensor(sound_B)] = torch.nan
-        return [Denoised(x0_PC) for x0_PC in x0_BPC.numpy()]
-
-    def _predicted(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView], held: Sequence[Entries]) -> Tensor:
-        return self._transformer.denoise(
-            _stacked([row.x_PC for row in rows]),
-            _stacked([row.history_3PC[:2] for row in rows]),
-            torch.tensor([row.sigma for row in rows]),
-            _conditions([row.made for row in rows]),
-            self._read([view.slot for view in views], held),
-        )
-
-    def _decode(self, rows: Sequence[DreamRow]) -> list[DreamResult]:
-        tokens = []
+    def _known(self, rows: Sequence[DenoiseRow]) -> Tensor:
+        """Recurrent tokens of each row's newest picture, read off its pictures where they are not known."""
+        known = []
         for row in rows:
-            if not isinstance(row, DecodeRow):
-                raise misplaced(StepKind.DECODE, row)
-            tokens.append(row.x_PC)
-        picture_B3HW = self._autoencoder.decode(_stacked(tokens))
-        return [Decoded(frame_HWC) for frame_HWC in to_frames(picture_B3HW).numpy()]
+            if row.past_R is None:
+                history_3PC, look_L = torch.from_numpy(row.history_3PC), torch.from_numpy(row.made.look_L)
+                known.append(self._transformer.read(history_3PC[None], look_L[None])[0])
+            else:
+                known.append(torch.from_numpy(row.past_R))
+        return torch.stack(known)
 
-    def _read(self, slots: Sequence[int], held: Sequence[Entries]) -> KVView:
-        """Each row's entries, oldest first, behind as many empty ones as fill ring + 1 keys; the newest has age 1.
-
-        Entry 0 stands for the empty ones. A layer's keys lie together, so that their products are alike in any batch.
-        """
-        s, keys, ages = SHAPE, SHAPE.entries + 1, []
-        k, v = torch.empty(2, s.temporal, len(slots), s.tokens, s.heads, keys, s.head_width)
-        for row, (slot, entries) in enumerate(zip(slots, held, strict=True)):
-            empty = keys - len(entries)
-            order = torch.tensor([*[0] * empty, *entries])
-            torch.index_select(self._k[slot], 3, order, out=k[:, row])
-            torch.index_select(self._v[slot], 3, order, out=v[:, row])
-            ages.append([*[0] * empty, *range(len(entries), 0, -1)])
-        return KVView(k.transpose(0, 1), v.transpose(0, 1), torch.tensor(ages))
+    def _predicted(
+        self, rows: Sequence[DenoiseRow], past_BR: Tensor, views: Sequence[CacheView], staged: bool
+    ) -> list[Denoised]:
+        controls_BK = stacked([row.made.controls_K for row in rows])
+        noise_BZ = stacked([row.made.noise_Z for row in rows])
+        state_BR = self._transformer.onward(past_BR, controls_BK, noise_BZ)
+        x0_BPC = self._transformer.denoise(
+            stacked([row.x_PC for row in rows]),
+            stacked([row.history_3PC[:2] for row in rows]),
+            torch.tensor([row.sigma for row in rows]),
+            _conditions([row.made for row in rows], state_BR),
+            KVView(*self._read(views, staged)),
+        )
+        return [Denoised(*both) for both in zip(x0_BPC.numpy(), state_BR.numpy(), strict=True)]
 
 
 def _denoised(kind: StepKind, rows: Sequence[DreamRow]) -> list[DenoiseRow]:
@@ -174,13 +120,10 @@ def _denoised(kind: StepKind, rows: Sequence[DreamRow]) -> list[DenoiseRow]:
     return fitting
 
 
-def _stacked(arrays: Sequence[NDArray[np.float32]]) -> Tensor:
-    return torch.from_numpy(np.array(arrays))
-
-
-def _conditions(made: Sequence[Made]) -> CondB:
+def _conditions(made: Sequence[Made], state_BR: Tensor) -> CondB:
     return CondB(
-        _stacked([one.controls_K for one in made]),
-        _stacked([one.look_L for one in made]),
-        _stacked([one.noise_Z for one in made]),
+        stacked([one.controls_K for one in made]),
+        stacked([one.look_L for one in made]),
+        stacked([one.noise_Z for one in made]),
+        state_BR,
     )

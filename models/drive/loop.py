@@ -1,16 +1,12 @@
-"""The drive's chunk_rollout loop: one frame per chunk, the cache write of a frame fused with the next frame's start.
-
-    chunk i:   [ commit i-1 + denoise at level 0 ]  [ denoise ]*  [ decode ]        Commit.PREVIOUS on the first step
-    pending    carry.frames > ask.committed: frame i-1 is in the carry but its K and V are not committed yet
+"""The drive's chunk_rollout loop: one frame per chunk, as worlds of the road go (shared/road/chunk.py).
 
 The carry holds the last three clean latents and what conditioned the newest; the innovations of a frame are drawn
-from (seed, branch, chunk). Between steps the noise implied by the prediction is kept and dimmed to the next level.
+from (seed, branch, chunk).
 Legend: N tokens, C channels, K controls, L look, I innovations, H/W picture. Knows no torch and no slots.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import assert_never
 
 import msgspec
@@ -19,14 +15,13 @@ from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, gaussian
 from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..shared.road.chunk import Decoded, DecodeRow, Latent, check_opening, is_pending, next_noisy, onto, outcome
 from ..shared.road.initial_latents import Openings
 from ..shared.road.look import mix_looks
 from . import innovations
 from .card import PICTURE_HEIGHT, PICTURE_WIDTH, RECIPE, TOKENS
 from .innovations import InnovationState
-from .memory import CHANNELS
-
-Latent = NDArray[np.float32]
+from .memory import CHANNELS, PICTURE_TOKENS
 
 
 class Cond(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,19 +65,11 @@ class DenoiseRow(msgspec.Struct, frozen=True):
     commit: Cond | None
 
 
-class DecodeRow(msgspec.Struct, frozen=True):
-    x_NC: Latent
-
-
 DriveRow = DenoiseRow | DecodeRow
 
 
 class Denoised(msgspec.Struct, frozen=True):
     x0_NC: Latent
-
-
-class Decoded(msgspec.Struct, frozen=True):
-    frame_HWC: NDArray[np.uint8]
 
 
 DriveResult = Denoised | Decoded
@@ -98,14 +85,12 @@ class DriveLoop:
         levels = RECIPE.levels(ask.steps)
         look_L = mix_looks(ask.features)
         carry = self._opening(ask, look_L) if ask.carry is None else ask.carry
-        if not 0 <= carry.frames - ask.committed <= 1:
-            raise ValueError(f"chunk {ask.chunk}: {carry.frames} frames made, {ask.committed} of them committed")
         drawn_I, innovation = innovations.draw(ask.seed, ask.branch, ask.chunk, carry.innovation)
         return DriveState(
             chunk=ask.chunk,
             levels=levels,
             carry=carry,
-            pending=carry.frames > ask.committed,
+            pending=is_pending(ask, carry.frames),
             cond=Cond(np.asarray(ask.conditions.controls, np.float32), look_L, drawn_I),
             innovation=innovation,
             step=0,
@@ -127,23 +112,22 @@ class DriveLoop:
                 return WorkPlan(StepKind.COMMIT_DENOISE, (2, TOKENS, CHANNELS), row, Commit.PREVIOUS)
             return WorkPlan(StepKind.DENOISE, (1, TOKENS, CHANNELS), row)
         if state.frame_HWC is None:
-            return WorkPlan(StepKind.DECODE, (1, PICTURE_HEIGHT, PICTURE_WIDTH), DecodeRow(state.x_NC))
+            return WorkPlan(StepKind.DECODE, (1, PICTURE_HEIGHT, PICTURE_WIDTH), DecodeRow(state.x_NC[:PICTURE_TOKENS]))
         return Done()
 
     def advance(self, state: DriveState, result: DriveResult) -> DriveState:
         match result:
             case Denoised(x0_NC):
-                return _denoised(state, x0_NC)
+                step = state.step + 1
+                x_NC = next_noisy(state.x_NC, x0_NC, state.levels, step)
+                return msgspec.structs.replace(state, step=step, x_NC=x_NC)
             case Decoded(frame_HWC):
                 return msgspec.structs.replace(state, frame_HWC=frame_HWC)
             case _:
                 assert_never(result)
 
     def finalize(self, state: DriveState) -> Outcome[DriveCarry]:
-        if state.frame_HWC is None:
-            raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(state.levels)})")
-        digest = hashlib.sha256(state.x_NC.astype("<f4").tobytes()).hexdigest()
-        return Outcome(state.frame_HWC[None], self._carry(state), digest)
+        return outcome(state.chunk, state.frame_HWC, state.x_NC, self._carry(state))
 
     def early_carry(self, state: DriveState) -> DriveCarry:
         return self._carry(state)
@@ -152,12 +136,11 @@ class DriveLoop:
         return state  # pictures are made from latents alone
 
     def _carry(self, state: DriveState) -> DriveCarry:
-        history_3NC = np.concatenate([state.x_NC[None], state.carry.history_3NC[:2]])
+        history_3NC = onto(state.carry.history_3NC, state.x_NC)
         return DriveCarry(history_3NC, state.carry.frames + 1, state.innovation, state.cond)
 
     def _opening(self, ask: Ask[DriveCarry], look_L: Latent) -> DriveCarry:
-        if ask.committed:
-            raise ValueError(f"chunk {ask.chunk} starts a world but {ask.committed} chunks are committed")
+        check_opening(ask)
         history_3NC = self._openings.pick(look_L, ask.seed)
         return DriveCarry(history_3NC, 0, innovations.start(ask.seed, ask.branch), None)
 
@@ -167,12 +150,3 @@ def _noise(key: NoiseKey, levels: tuple[float, ...]) -> Latent:
     if levels == (1.0,):
         return np.zeros((TOKENS, CHANNELS), np.float32)
     return gaussian(key, (TOKENS, CHANNELS))
-
-
-def _denoised(state: DriveState, x0_NC: Latent) -> DriveState:
-    step = state.step + 1
-    if step == len(state.levels):
-        return msgspec.structs.replace(state, step=step, x_NC=x0_NC)
-    level, lower = np.float32(state.levels[step - 1]), np.float32(state.levels[step])
-    noise_NC = (state.x_NC - (1 - level) * x0_NC) / level
-    return msgspec.structs.replace(state, step=step, x_NC=(1 - lower) * x0_NC + lower * noise_NC)

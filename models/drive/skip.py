@@ -16,7 +16,8 @@ import numpy as np
 
 from ..contract.intercept import Carried, Intercept
 from ..contract.loop import StepKind, WorkPlan
-from .loop import Denoised, DriveCarry, DriveResult, DriveRow, DriveState, Latent
+from ..shared.road.chunk import Latent
+from .loop import Denoised, DriveCarry, DriveResult, DriveRow, DriveState
 
 SKIP_BELOW = 0.08
 """Above every residual of the shipped weights (at most .070 with 2 steps, .035 with 3 and 4): three frames of four

@@ -6,13 +6,16 @@ from typing import cast
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.dream import card
-from worldroom.models.dream.loop import Decoded, DecodeRow, Denoised, DenoiseRow, DreamResult, DreamRow, Made
+from worldroom.models.dream.loop import Denoised, DenoiseRow, DreamRow, Made
 from worldroom.models.dream.parity import checks, loaded
 from worldroom.models.dream.runtime import DreamRuntime
 from worldroom.models.parity.ladder import ParityCheck
+from worldroom.models.shared.road.chunk import DecodeRow
+from worldroom.tests.road_rows import all_together, bits, each_alone, full, view_of
 
 ROWS, RING = 6, card.WINDOW + 1
 KINDS = (StepKind.DENOISE, StepKind.COMMIT_DENOISE, StepKind.DECODE)
@@ -35,14 +38,7 @@ def test_its_own_checks_hold_bit_by_bit(check: ParityCheck) -> None:
 
 
 def runtime() -> DreamRuntime:
-    """With as many slots as rows, each full of keys and values of its own."""
-    made = cast(DreamRuntime, loaded().runtime)
-    made.allocate(ROWS)
-    rng = np.random.default_rng(1)
-    for slot in range(ROWS):
-        for entry in range(RING):
-            made.write_entry(slot, entry, rng.standard_normal(card.KV_BYTES_PER_ENTRY // 4, np.float32).tobytes())
-    return made
+    return full(cast(DreamRuntime, loaded().runtime), ROWS, RING, card.KV_BYTES_PER_ENTRY)
 
 
 def work(kind: StepKind) -> Work:
@@ -58,38 +54,26 @@ def work(kind: StepKind) -> Work:
 
     rows: Work = []
     for slot in range(ROWS):
-        places = [int(place) for place in rng.permutation(RING)]
-        view = CacheView(slot, tuple(places[: slot * 7 % RING]), places[-1])
+        view = view_of(slot, RING, rng)
         commit = made_of() if kind is StepKind.COMMIT_DENOISE else None
-        row: DreamRow = DenoiseRow(normal(40, 32), normal(3, 40, 32), float(rng.random()), made_of(), commit)
+        known = normal(card.STATE) if slot % 2 else None
+        row: DreamRow = DenoiseRow(normal(40, 32), normal(3, 40, 32), known, float(rng.random()), made_of(), commit)
         rows.append((DecodeRow(normal(40, 32)) if kind is StepKind.DECODE else row, view))
     return rows
 
 
-def bits(result: DreamResult) -> bytes:
-    match result:
-        case Denoised(x0_PC):
-            return x0_PC.tobytes()
-        case Decoded(frame_HWC):
-            return frame_HWC.tobytes()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_together_are_rows_alone(kind: StepKind) -> None:
-    apart, together, rows = runtime(), runtime(), work(kind)
-    alone = [bits(apart.execute(kind, [row], [view])[0]) for row, view in rows]
-    assert len(set(alone)) == ROWS
-    staged = [apart.read_entry(view.slot, view.staged) for _, view in rows]
-    made = together.execute(kind, [row for row, _ in rows], [view for _, view in rows])
-    assert [bits(result) for result in made] == alone
-    assert [together.read_entry(view.slot, view.staged) for _, view in rows] == staged
+    alone = each_alone(runtime(), kind, work(kind))
+    assert len(set(alone[0])) == ROWS
+    assert all_together(runtime(), kind, work(kind)) == alone
 
 
 def test_a_row_that_is_not_a_number_spoils_itself_alone() -> None:
     kind, apart, together = StepKind.COMMIT_DENOISE, runtime(), runtime()
     rows = work(kind)[:3]
     cast(DenoiseRow, rows[1][0]).history_3PC[2] = np.nan  # what the committed frame alone is made of
-    alone = [bits(apart.execute(kind, [row], [view])[0]) for row, view in rows]
+    alone, _ = each_alone(apart, kind, rows)
     made = together.execute(kind, [row for row, _ in rows], [view for _, view in rows])
     assert [bits(result) for result in made] == alone
     assert [bool(np.isfinite(cast(Denoised, result).x0_PC).all()) for result in made] == [True, False, True]
@@ -109,9 +93,7 @@ def test_at_sigma_one_another_noise_is_another_frame() -> None:
     made = runtime()
     ((row, view),) = work(StepKind.DENOISE)[:1]
     row = cast(DenoiseRow, row)
-    rows = [
-        DenoiseRow(row.x_PC, row.history_3PC, 1.0, row.made, None),
-        DenoiseRow(-row.x_PC, row.history_3PC, 1.0, row.made, None),
-        DenoiseRow(row.x_PC, row.history_3PC, 1.0, Made(row.made.controls_K, row.made.look_L, -row.made.noise_Z), None),
-    ]
+    other = replace(row.made, noise_Z=-row.made.noise_Z)
+    rows = [row, replace(row, x_PC=-row.x_PC), replace(row, made=other)]
+    rows = [replace(one, sigma=1.0) for one in rows]
     assert len({bits(made.execute(StepKind.DENOISE, [one], [view])[0]) for one in rows}) == 3

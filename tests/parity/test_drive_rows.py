@@ -11,10 +11,12 @@ from worldroom.kernels import invariant_matmul
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.drive import card
-from worldroom.models.drive.loop import Cond, Decoded, DecodeRow, Denoised, DenoiseRow, DriveResult, DriveRow
+from worldroom.models.drive.loop import Cond, Denoised, DenoiseRow, DriveRow
 from worldroom.models.drive.runtime import DriveRuntime, load_networks
 from worldroom.models.shared.road import autoencoder
+from worldroom.models.shared.road.chunk import DecodeRow
 from worldroom.tests.drive_card import drive
+from worldroom.tests.road_rows import all_together, bits, each_alone, full, view_of
 
 ROWS, RING = 16, card.WINDOW + 1
 KINDS = (StepKind.DENOISE, StepKind.COMMIT_DENOISE, StepKind.DECODE)
@@ -30,19 +32,13 @@ def one_thread() -> Iterator[None]:
 
 
 def runtime(weights: str) -> DriveRuntime:
-    """With as many slots as rows, each full of keys and values of its own."""
     if weights == "random":
         made = cast(DriveRuntime, drive().runtime)
     else:
         made = DriveRuntime(
             *load_networks(Path(card.__file__).parent / "weights"), lambda text: np.zeros(0, np.float32)
         )
-    made.allocate(ROWS)
-    dice = np.random.default_rng(1)
-    for slot in range(ROWS):
-        for entry in range(RING):
-            made.write_entry(slot, entry, dice.standard_normal(card.KV_BYTES_PER_ENTRY // 4, np.float32).tobytes())
-    return made
+    return full(made, ROWS, RING, card.KV_BYTES_PER_ENTRY)
 
 
 def work(kind: StepKind) -> Work:
@@ -58,38 +54,27 @@ def work(kind: StepKind) -> Work:
 
     made: Work = []
     for slot in range(ROWS):
-        places = [int(place) for place in dice.permutation(RING)]
-        view = CacheView(slot, tuple(places[: slot % RING]), places[-1])
+        view = view_of(slot, RING, dice)
         commit = cond() if kind is StepKind.COMMIT_DENOISE else None
         row: DriveRow = DenoiseRow(normal(43, 32), normal(3, 43, 32), float(dice.random()), cond(), commit)
-        made.append((DecodeRow(normal(43, 32)) if kind is StepKind.DECODE else row, view))
+        made.append((DecodeRow(normal(40, 32)) if kind is StepKind.DECODE else row, view))
     return made
-
-
-def bits(result: DriveResult) -> bytes:
-    match result:
-        case Denoised(x0_NC):
-            return x0_NC.tobytes()
-        case Decoded(frame_HWC):
-            return frame_HWC.tobytes()
 
 
 @pytest.mark.parametrize("weights", ["random", "shipped"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_together_are_rows_alone(kind: StepKind, weights: str) -> None:
     apart, together, rows = runtime(weights), runtime(weights), work(kind)
-    alone = [bits(apart.execute(kind, [row], [view])[0]) for row, view in rows]
+    alone, staged = each_alone(apart, kind, rows)
     assert len(set(alone)) == ROWS
-    staged = [apart.read_entry(view.slot, view.staged) for _, view in rows]
     for count in range(1, ROWS + 1):
         members = [int(i) for i in np.random.default_rng(count).permutation(ROWS)[:count]]
-        views = [rows[i][1] for i in members]
+        picked = [rows[i] for i in members]
         if kind is StepKind.COMMIT_DENOISE:
-            for view in views:
+            for _, view in picked:
                 together.write_entry(view.slot, view.staged, bytes(card.KV_BYTES_PER_ENTRY))
-        made = together.execute(kind, [rows[i][0] for i in members], views)
-        assert [bits(result) for result in made] == [alone[i] for i in members], f"{count} rows"
-        assert [together.read_entry(view.slot, view.staged) for view in views] == [staged[i] for i in members]
+        wanted = [alone[i] for i in members], [staged[i] for i in members]
+        assert all_together(together, kind, picked) == wanted, f"{count} rows"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,7 +97,7 @@ def test_a_row_that_is_not_a_number_spoils_itself_alone() -> None:
     kind, apart, together = StepKind.COMMIT_DENOISE, runtime("random"), runtime("random")
     rows = work(kind)[:3]
     cast(DenoiseRow, rows[1][0]).history_3NC[2] = np.nan  # what the committed frame alone is made of
-    alone = [bits(apart.execute(kind, [row], [view])[0]) for row, view in rows]
+    alone, _ = each_alone(apart, kind, rows)
     made = together.execute(kind, [row for row, _ in rows], [view for _, view in rows])
     assert [bits(result) for result in made] == alone
     assert [bool(np.isfinite(cast(Denoised, result).x0_NC).all()) for result in made] == [True, False, True]

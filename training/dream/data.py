@@ -1,6 +1,6 @@
 """Simulated driving without end, in numbered shards: latents of the pictures and all that is known about them.
 
-    <run>/shards/<name>-<number>.npz   latents f16 [E, T, 40, 32], controls, look, dice, memory (private labels), ..
+    <run>/shards/<name>-<number>.npz   latents f16 [E, T, 40, 32], controls, look, dice, memory, luck (private labels)
 
 A shard is a function of its name's seed and its number alone. Frames are drawn, encoded and forgotten.
 """
@@ -20,7 +20,7 @@ from ..drive.remember import remember
 from ..drive.simulator.driver import change_themes, new_driver
 from ..drive.simulator.render import render
 from ..drive.simulator.world import World, advance, first_world
-from .dice import Luck, new_luck
+from .dice import Array, Luck, new_luck
 
 EPISODES, FRAMES, LEAD_IN = 16, 480, 140
 CHANGE_CHANCES = (1 / 40, 1 / 120, 1 / 400)  # of a look's change, by episode
@@ -35,6 +35,18 @@ class Shard:
     look: NDArray[np.float32]
     dice: NDArray[np.float32]
     memory: NDArray[np.float16]
+    luck: NDArray[np.float32]
+
+
+def labels_of(shard: Shard, episode: int | slice, frame: int | slice) -> Array:
+    """All private labels [.., 99] of a frame, or of several."""
+    memory, luck = shard.memory[episode, frame], shard.luck[episode, frame]
+    return np.concatenate([memory.reshape(*luck.shape[:-1], -1), luck], -1).astype(np.float32)
+
+
+def private(world: World, luck: Luck) -> Array:
+    """All private labels [B, 99] of the world as it stands."""
+    return np.concatenate([remember(world).reshape(len(world.speed_B), -1), luck.hidden()], 1)
 
 
 def lead_in(world: World, luck: Luck, rng: np.random.Generator, frames: int = LEAD_IN) -> None:
@@ -58,14 +70,9 @@ def simulate(autoencoder: DriveAutoencoder, seed: int, number: int, episodes: in
         controls, (dice, innovations) = driver.controls(world), luck.draw()
         advance(world, controls, innovations)
         latents = autoencoder.encode(to_model(torch.from_numpy(render(world)))).half().numpy()
-        made.append(Shard(latents, controls, world.look(), dice, remember(world).astype(np.float16)))
-    return Shard(
-        np.stack([one.latents for one in made], 1),
-        np.stack([one.controls for one in made], 1),
-        np.stack([one.look for one in made], 1),
-        np.stack([one.dice for one in made], 1),
-        np.stack([one.memory for one in made], 1),
-    )
+        remembered = remember(world).astype(np.float16)
+        made.append(Shard(latents, controls, world.look(), dice, remembered, luck.hidden()))
+    return Shard(*(np.stack([getattr(one, f.name) for one in made], 1) for f in fields(Shard)))
 
 
 def shard_path(run: Path, name: str, number: int) -> Path:

@@ -42,6 +42,10 @@ class Luck:
         rows = np.stack([bend, offered[:, 0], kinds[:, 0], offered[:, 1], kinds[:, 1]], 1)
         return dice.astype(np.float32), rows.astype(np.float32)
 
+    def hidden(self) -> Array:
+        """What is carried [B, 3]."""
+        return np.concatenate([self.drive_B[:, None], self.kind_B2], 1).astype(np.float32)
+
 
 def new_luck(rng: np.random.Generator, sessions: int) -> Luck:
     return Luck(rng, rng.standard_normal(sessions), rng.choice((-1, 1), (sessions, 2)))

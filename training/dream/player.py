@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...models.dream.card import NOISE
-from ...models.dream.transformer import CondB, CondBF, DreamTransformer
+from ...models.dream.card import CHANNELS, NOISE, PICTURE_TOKENS
+from ...models.dream.transformer import DreamTransformer
 from ...models.shared.road.autoencoder import DriveAutoencoder, to_model
 from ..drive.clips import Keys
 from ..drive.players import themes_of
@@ -22,7 +22,7 @@ from ..drive.simulator.render import render
 from ..drive.simulator.world import World, advance, first_world
 from .data import lead_in
 from .dice import Luck, new_luck
-from .rollout import Dream, begin
+from .rollout import Dream, Pressed, begin
 
 GIVEN = 34
 
@@ -73,12 +73,12 @@ class Dreamed:
     @torch.inference_mode()
     def next(self, keys_SK: Keys) -> Tensor:
         self.course.step(keys_SK)
-        tokens = self.dream.next(self.cond(keys_SK), self.drawn(self.dream.pictures[:, 0].shape))
+        tokens = self.dream.next(self.pressed(keys_SK), self.drawn((len(keys_SK), PICTURE_TOKENS, CHANNELS)))
         return self.networks.autoencoder.decode(tokens).clamp(-1, 1)
 
-    def cond(self, keys_SK: Keys) -> CondB:
+    def pressed(self, keys_SK: Keys) -> Pressed:
         look = torch.from_numpy(self.world.look())
-        return CondB(torch.from_numpy(keys_SK).float(), look, self.drawn((len(keys_SK), NOISE)))
+        return Pressed(torch.from_numpy(keys_SK).float(), look, self.drawn((len(keys_SK), NOISE)))
 
     def drawn(self, shape: torch.Size | tuple[int, ...]) -> Tensor:
         return torch.randn(shape, generator=self.noise)
@@ -107,6 +107,6 @@ def dreamer(
     given = torch.stack(pictures, 1).expand(sessions, -1, -1, -1)
     pressed, look = (torch.stack(rows, 1).expand(sessions, -1, -1) for rows in (keys, looks))
     chance = torch.randn(sessions, GIVEN, NOISE, generator=g)
-    cond = CondBF(pressed, look, chance, torch.zeros(sessions, GIVEN))
-    dream = begin(networks.transformer, given, cond, networks.sigmas, history)
+    made_of = [Pressed(*parts) for parts in zip(pressed.unbind(1), look.unbind(1), chance.unbind(1), strict=True)]
+    dream = begin(networks.transformer, given, made_of, networks.sigmas, history)
     return Dreamed(networks, course, dream, g)

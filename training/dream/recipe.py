@@ -2,6 +2,10 @@
 
     <out>/autoencoder.pt         drive's autoencoder, trained on                    (autoencoder)
     <out>/shards/*.npz           simulated driving in latents, train and held       (data)
+    <out>/recurrence.pt          what moves recurrent tokens on                     (recurrence)
+    <out>/reader.pt              what finds the first ones in pictures              (reader)
+    <out>/spread.pt              what tells places of a picture of tokens           (seeing)
+    <out>/paint.pt               what paints single pictures                        (paint)
     <out>/teacher.pt             the many-step teacher                              (teacher)
     <out>/student.pt             the few-step student                               (student)
     <out>/decoder.pt             the decoder, trained on with the student's frames  (decoder)
@@ -25,18 +29,28 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from ...models.dream.transformer import DreamShape
+from ...models.dream.shape import DreamShape
+from ...models.dream.transformer import DreamTransformer
 from ...models.drive.card import WEIGHTS as PAINTED
 from ...models.drive.runtime import load_networks
 from ...models.shared.road.autoencoder import DriveAutoencoder
 from ..drive.optimise import load_checkpoint
 from ..progress import Bar, each
-from . import stage_autoencoder, stage_decoder, stage_student, stage_teacher
-from .data import read_shard, shard_path, simulate, write_shard
+from . import (
+    stage_autoencoder,
+    stage_decoder,
+    stage_paint,
+    stage_reader,
+    stage_recurrence,
+    stage_seeing,
+    stage_student,
+    stage_teacher,
+)
+from .data import Shard, read_shard, shard_path, simulate, write_shard
 from .export import save_openings, save_weights
+from .inherit import begun
 from .quality import measure_card
-from .stage_teacher import Learner
-from .windows import Store
+from .windows import Store, store_of
 
 HELD_SEED = 9001
 
@@ -44,6 +58,10 @@ HELD_SEED = 9001
 class Stage(StrEnum):
     AUTOENCODER = "autoencoder"
     DATA = "data"
+    RECURRENCE = "recurrence"
+    READER = "reader"
+    SEEING = "seeing"
+    PAINT = "paint"
     TEACHER = "teacher"
     STUDENT = "student"
     DECODER = "decoder"
@@ -61,12 +79,31 @@ class Budget:
     held_shards: int = 1
     episodes: int = 16
     frames: int = 480
+    drives: tuple[int, int] = (1536, 420)  # sessions, frames of each: what the recurrence sees
+    phases: tuple[stage_recurrence.Phase, ...] = stage_recurrence.PHASES
+    reader: int = 3000
+    seeing: tuple[int, int] = (60_000, 3000)  # frames, iterations
+    paint: int = 6000
     teacher: int = 6000
     student: int = 4000
     decoder: int = 3000
 
 
-SMALL = Budget((8, 2), 2, 1, 1, 8, 70, 2, 2, 2)  # minutes become seconds; for tests
+SMALL = Budget(
+    pictures=(8, 2),
+    autoencoder=2,
+    shards=1,
+    episodes=8,
+    frames=70,
+    drives=(16, 60),
+    phases=stage_recurrence.BRIEF,
+    reader=2,
+    seeing=(500, 2),
+    paint=2,
+    teacher=2,
+    student=2,
+    decoder=2,
+)  # minutes become seconds; for tests
 
 
 def run(out: Path, stages: Sequence[Stage], budget: Budget, seed: int, console: Console) -> None:
@@ -83,15 +120,16 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: Bar) -> None:
             _autoencoder(out, budget, seed, bar)
         case Stage.DATA:
             _drive_on(out, budget, seed, bar)
+        case Stage.RECURRENCE:
+            _recurrence(out, budget, seed, bar)
+        case Stage.READER:
+            _reader(out, budget, seed, bar)
+        case Stage.SEEING:
+            _seeing(out, budget, seed, bar)
+        case Stage.PAINT:
+            _paint(out, budget, seed, bar)
         case Stage.TEACHER:
-            bar.total(budget.teacher)
-
-            def taught(r: stage_teacher.Report) -> None:
-                held = "" if r.held is None else ", held-out {:.4f} / {:.4f}, other dice {:.4f}".format(*r.held)
-                bar.at(r.iteration, f"at sigma 1 {r.pure:.4f}, below {r.partly:.4f}, labels {r.labels:.3f}{held}")
-
-            store, held = _store(out, "train"), _store(out, "held")
-            stage_teacher.train(store, held, DreamShape(), out / "teacher.pt", budget.teacher, seed, taught)
+            _teacher(out, budget, seed, bar)
         case Stage.STUDENT:
             bar.total(budget.student)
 
@@ -99,13 +137,15 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: Bar) -> None:
                 own = f"young {r.young:.4f}, old {r.old:.4f} (up to {r.oldest} frames)"
                 bar.at(r.iteration, f"{own}, to the teacher {r.taught:.4f}, recorded {r.recorded:.4f}")
 
-            teacher = learner_of(out / "teacher.pt")
+            teacher = network_of(out / "teacher.pt")
             stage_student.train(_store(out, "train"), teacher, out / "student.pt", budget.student, seed, dreamed)
         case Stage.DECODER:
             bar.total(budget.decoder)
-            student, autoencoder = learner_of(out / "student.pt").network, autoencoder_of(out / "autoencoder.pt")
+            student, autoencoder = network_of(out / "student.pt"), autoencoder_of(out / "autoencoder.pt")
             small = budget.frames < 100
-            pairs = stage_decoder.pairs(student, autoencoder, seed, 4 if small else 64, 4 if small else 240)
+            recurrence = _recurrence_of(out)
+            sessions, each_of = (4, 4) if small else (64, 240)
+            pairs = stage_decoder.pairs(student, autoencoder, recurrence, seed, sessions, each_of)
             held_x = stage_autoencoder.frames(HELD_SEED + 1, 8 if small else 48, 2 if small else 4)
             stage_decoder.train(
                 autoencoder,
@@ -127,20 +167,20 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: Bar) -> None:
 
 def export(out: Path, weights: Path, made_by: str) -> None:
     """Write transformer, autoencoder and openings as the card reads them; the text table is drive's."""
-    last = out / "student.pt" if (out / "student.pt").exists() else out / "teacher.pt"
+    last = next(path for name in ("student", "teacher", "paint") if (path := out / f"{name}.pt").exists())
     autoencoder = autoencoder_of(out / "decoder.pt" if (out / "decoder.pt").exists() else out / "autoencoder.pt")
     metadata = {"recipe": "dream-1", "made_by": made_by}
-    save_weights(learner_of(last).network, weights / "transformer.safetensors", metadata)
+    save_weights(network_of(last), weights / "transformer.safetensors", metadata)
     save_weights(autoencoder, weights / "autoencoder.safetensors", metadata)
     save_openings(autoencoder, HELD_SEED, weights / "openings.safetensors")
     shutil.copyfile(PAINTED / "text.safetensors", weights / "text.safetensors")
 
 
-def learner_of(path: Path) -> Learner:
-    """The averaged network of a checkpoint, with the heads that training throws away."""
-    learner = Learner(DreamShape())
-    learner.load_state_dict(load_checkpoint(path).average)
-    return learner
+def network_of(path: Path) -> DreamTransformer:
+    """The averaged network of a checkpoint."""
+    network = DreamTransformer(DreamShape())
+    network.load_state_dict(load_checkpoint(path).average)
+    return network
 
 
 def autoencoder_of(path: Path) -> DriveAutoencoder:
@@ -150,7 +190,92 @@ def autoencoder_of(path: Path) -> DriveAutoencoder:
 
 
 def _store(out: Path, name: str) -> Store:
-    return Store([read_shard(path) for path in sorted((out / "shards").glob(f"{name}-*.npz"))])
+    return store_of(_shards(out, name), _recurrence_of(out), 1)
+
+
+def _shards(out: Path, name: str) -> list[Shard]:
+    return [read_shard(path) for path in sorted((out / "shards").glob(f"{name}-*.npz"))]
+
+
+def _drives(budget: Budget, seed: int) -> stage_recurrence.Drives:
+    return stage_recurrence.drives(seed + 31, *budget.drives)
+
+
+def _recurrence_of(out: Path) -> stage_recurrence.Recurrence:
+    return stage_recurrence.load_recurrence(out / "recurrence.pt", DreamShape())
+
+
+def _recurrence(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
+    bar.total(sum(phase.iterations for phase in budget.phases))
+    stage_recurrence.train(
+        _drives(budget, seed),
+        DreamShape(),
+        out / "recurrence.pt",
+        budget.phases,
+        seed,
+        lambda done, loss: bar.at(done, f"error of labels {loss:.5f}"),
+    )
+
+
+def _reader(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
+    bar.total(budget.reader)
+    stage_reader.train(
+        _shards(out, "train"),
+        _shards(out, "held"),
+        _recurrence_of(out),
+        DreamShape(),
+        out / "reader.pt",
+        budget.reader,
+        seed,
+        lambda done, loss, held: bar.at(done, f"error of tokens {loss:.4f}, held-out {held:.4f}"),
+    )
+
+
+def _seeing(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
+    frames, total = budget.seeing
+    bar.total(total)
+    painter, _ = load_networks(PAINTED)
+    stage_seeing.train(
+        stage_seeing.views(painter, _drives(budget, seed), frames, seed),
+        _recurrence_of(out),
+        DreamShape(),
+        out / "spread.pt",
+        total,
+        seed,
+        lambda done, loss, held: bar.at(done, f"missed {loss:.3f} of the variance, held-out {held:.3f}"),
+    )
+
+
+def _paint(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
+    bar.total(budget.paint)
+    shape, recurrence = DreamShape(), _recurrence_of(out)
+    reader, spread = (
+        stage_reader.load_reader(out / "reader.pt", shape),
+        stage_seeing.load_spread(out / "spread.pt", shape),
+    )
+    network = begun(shape, recurrence, reader, spread, load_networks(PAINTED)[0])
+    stage_paint.train(
+        _shards(out, "train"),
+        _shards(out, "held"),
+        recurrence,
+        network,
+        out / "paint.pt",
+        budget.paint,
+        seed,
+        lambda done, loss, held: bar.at(done, f"error {loss:.4f}, held-out {held:.4f}"),
+    )
+
+
+def _teacher(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
+    bar.total(budget.teacher)
+
+    def taught(r: stage_teacher.Report) -> None:
+        held = "" if r.held is None else ", held-out {:.4f} / {:.4f}, other tokens {:.4f}".format(*r.held)
+        bar.at(r.iteration, f"at sigma 1 {r.pure:.4f}, below {r.partly:.4f}{held}")
+
+    network = stage_teacher.still(network_of(out / "paint.pt"))
+    store, held = _store(out, "train"), _store(out, "held")
+    stage_teacher.train(store, held, network, out / "teacher.pt", budget.teacher, seed, taught)
 
 
 def _autoencoder(out: Path, budget: Budget, seed: int, bar: Bar) -> None:

@@ -40,51 +40,89 @@ def sampled(noise_BPC: Tensor, sigmas: tuple[float, ...], predict: Predict) -> T
     return x0
 
 
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """What a frame is made of beside its past: keys, look, noise beside its picture's."""
+
+    controls_BK: Tensor
+    look_BL: Tensor
+    noise_BZ: Tensor
+
+    def cond(self, state_BR: Tensor) -> CondB:
+        return CondB(self.controls_BK, self.look_BL, self.noise_BZ, state_BR)
+
+
 @dataclass(slots=True)
 class Dream:
-    """Sessions B after `frame` frames; `pictures` keeps the newest three, newest last, the last not committed yet."""
+    """Sessions B after `frame` frames; `past` keeps the newest pictures and what each was made of, newest last.
+
+    The newest is not committed yet.
+    """
 
     model: DreamTransformer
     sigmas: tuple[float, ...]
     history: int | None
     k: Tensor  # [B, L, N, H, S, D]; entry frame % S
     v: Tensor
-    pictures: Tensor
-    cond: CondB
+    past: list[tuple[Tensor, Pressed]]
+    state: Tensor  # [B, R], of the newest picture
     frame: int
 
-    def next(self, cond: CondB, noise_BPC: Tensor) -> Tensor:
-        """Dream the next frame [B, P, C] under `cond` from its picture's noise."""
+    def next(self, pressed: Pressed, noise_BPC: Tensor) -> Tensor:
+        """Dream the next frame [B, P, C] from its picture's noise."""
         self._commit()
-        before, view = self._before(), self._view()
+        state = self.model.onward(self._known(), pressed.controls_BK, pressed.noise_BZ)
+        before, view, cond = self._before(), self._view(), pressed.cond(state)
 
         def predict(x: Tensor, sigma: float) -> Tensor:
             return self.model.denoise(x, before, x.new_full((len(x),), sigma), cond, view)
 
         x0 = sampled(noise_BPC, self.sigmas, predict)
-        self._take(x0, cond)
+        self._take(x0, pressed, state)
         return x0
 
-    def observe(self, picture_BPC: Tensor, cond: CondB) -> None:
-        """Take a given frame instead of dreaming one."""
+    def observe(self, picture_BPC: Tensor, pressed: Pressed) -> None:
+        """Take a given frame instead of dreaming one; its recurrent tokens are read."""
         self._commit()
-        self._take(picture_BPC, cond)
+        self._take(picture_BPC, pressed, self.read([*self.past, (picture_BPC, pressed)]))
 
-    def _take(self, picture_BPC: Tensor, cond: CondB) -> None:
-        self.pictures = torch.cat([self.pictures[:, 1:], picture_BPC[:, None]], 1)
-        self.cond, self.frame = cond, self.frame + 1
+    def _take(self, picture_BPC: Tensor, pressed: Pressed, state: Tensor) -> None:
+        kept = max(3, self.history or 0)
+        self.past = [*self.past, (picture_BPC, pressed)][-kept:]
+        self.state, self.frame = state, self.frame + 1
+
+    def read(self, past: list[tuple[Tensor, Pressed]]) -> Tensor:
+        """The recurrent tokens of the newest of the last three of these."""
+        newest_first = torch.stack([picture for picture, _ in reversed(past[-3:])], 1)
+        return self.model.read(newest_first, past[-1][1].look_BL)
+
+    def _known(self) -> Tensor:
+        """The newest picture's recurrent tokens, as far as the past that may be known says."""
+        match self.history:
+            case None:
+                return self.state
+            case 0:
+                return torch.zeros_like(self.state)
+            case history if history < 3:
+                return self.read([self.past[-1]] * 3)
+            case _:
+                state = self.read(self.past[:3])
+                for _, pressed in self.past[3:]:
+                    state = self.model.onward(state, pressed.controls_BK, pressed.noise_BZ)
+                return state
 
     def _commit(self) -> None:
-        new = self.model.commit(self.pictures.flip(1), self.cond)
+        newest_first = torch.stack([picture for picture, _ in reversed(self.past[-3:])], 1)
+        new = self.model.commit(newest_first, self.past[-1][1].cond(self.state))
         entry = self.frame % self.k.shape[4]
         self.k[..., entry, :], self.v[..., entry, :] = new.k_BLNHD, new.v_BLNHD
 
     def _before(self) -> Tensor:
         """The previous frame and the one before that, as far as they may be known."""
-        last, older = self.pictures[:, 2], self.pictures[:, 1]
+        last, older = self.past[-1][0], self.past[-2][0]
         match self.history:
             case 0:
-                return torch.zeros_like(self.pictures[:, :2])
+                return torch.zeros_like(torch.stack([last, last], 1))
             case 1:
                 return torch.stack([last, last], 1)
             case _:
@@ -101,15 +139,20 @@ class Dream:
 
 
 def begin(
-    model: DreamTransformer, given_BFPC: Tensor, cond: CondBF, sigmas: tuple[float, ...], history: int | None = None
+    model: DreamTransformer,
+    given_BFPC: Tensor,
+    pressed: list[Pressed],
+    sigmas: tuple[float, ...],
+    history: int | None = None,
 ) -> Dream:
     """A dream that has seen F given frames, three or more; of those and its own it knows `history` (None: all)."""
     s, kind = model.shape, model.place.dtype
     k = torch.zeros(len(given_BFPC), s.temporal, s.tokens, s.heads, s.window, s.head_width, dtype=kind)
-    pictures, cond = given_BFPC.to(kind), cond.to(kind)
-    dream = Dream(model, sigmas, history, k, k.clone(), pictures[:, :3], cond.at(2), 0)
-    for frame in range(3, pictures.shape[1]):
-        dream.observe(pictures[:, frame], cond.at(frame))
+    past = list(zip(given_BFPC.to(kind).unbind(1), pressed, strict=True))
+    dream = Dream(model, sigmas, history, k, k.clone(), past[:3], torch.empty(0), 0)
+    dream.state = dream.read(past[:3])
+    for picture, made_of in past[3:]:
+        dream.observe(picture, made_of)
     return dream
 
 
@@ -123,7 +166,7 @@ def go_on(
     rows, first, kind = len(given_BFPC), given_BFPC.shape[1], model.place.dtype
     cond = cond.to(kind)
     frames, window, pictures = cond.sigma_BF.shape[1], model.shape.window, given_BFPC.to(kind)
-    k, v = model.remembered(pictures[:, :-1], cond.first(first - 1))
+    k, v = model.remembered(pictures[:, :-1], cond.part(slice(first - 1), cond.sigma_BF))
     room = k.new_zeros(*k.shape[:4], frames - first, k.shape[5])
     held, own = k.shape[4], []
     k, v = torch.cat([k, room], 4), torch.cat([v, room], 4)

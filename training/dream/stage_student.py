@@ -1,11 +1,11 @@
 """Stage `student`: a few-step student learns from the teacher and the simulator on its own rollouts.
 
-A pool of sessions dreams on under recorded keys, looks and dice; because the dice are in the noise, the simulator's
-frames stay what the noise means, so they are targets of the student's frames for as long as the two worlds agree.
-Each turn a part of the pool is trained on:
+A pool of sessions dreams on under recorded keys, looks, dice and recurrent tokens; because tokens say what a frame is
+of, the simulator's frames stay right however long a session has dreamed, and it learns to lead its pictures back.
+Each turn is trained on:
 
-    young sessions   the simulator's frame is the target; a far miss pulls less than its square
-    all sessions     the teacher's many steps from the same noise under the student's own past are the target: a
+    all sessions     the simulator's frame is the target; a far miss pulls less than its square
+    a few of them    the teacher's many steps from the same noise under the student's own past are the target: a
                      consistency loss, whose targets are samples, so that there is no mean to fall back to
     recorded rows    the teacher's own loss at all noise levels, so that 2 and 4 steps stay what they are
 """
@@ -27,27 +27,26 @@ from .rollout import go_on, sampled, sigmas_of
 from .stage_teacher import (
     BETAS,
     DAMAGED,
-    LABELS,
     TOKEN_WEIGHT,
-    Learner,
     hidden_matrices,
     loss_of,
+    still,
     velocity_weight,
     windows_of,
 )
 from .windows import Store, Window, frame_noise, target_sigma, with_damage
 
-RATES = Rates(muon=0.008, adam=8e-4, warm_up=20, flat=0.4)
+RATES = Rates(muon=0.004, adam=5e-4, warm_up=20, flat=0.3)
 GIVEN, STRIDE = 34, 16  # frames a session starts from; frames dreamed each turn, all of which are targets
 SEEN = 18  # of the given frames, in the loss: what a target looks back to costs as much as the target
 SESSIONS, SWITCHING = 6, 2
-OLDEST = (16, 48)  # frames a session dreams before it starts anew, at most: at first, and from RAMP on
+OLDEST = (48, 320)  # frames a session dreams before it starts anew, at most: at first, and from RAMP on
 RAMP = 0.7
 RECORDED_EVERY, RECORDED = 4, 4  # turns, rows
 STEPS, STEP_SHARE = (1, 2, 4), (0.7, 0.2, 0.1)  # of the rollouts
-TEACHER_STEPS, TAUGHT_ROWS, TAUGHT_EVERY = 4, 2, 4
+TEACHER_STEPS, TAUGHT_ROWS, TAUGHT_EVERY = 4, 2, 8
 TAUGHT = 0.25  # weight of the consistency loss
-YOUNG = 30  # frames after which the simulator's frame counts less
+YOUNG = 48  # frames; older sessions are reported apart
 CONTEXT_NOISE = 0.15  # largest, on own contexts
 SOFT = 1e-3  # keeps the power smooth at zero
 CHECKPOINT_EVERY = 20
@@ -121,19 +120,19 @@ class Pool:
 
 def train(
     store: Store,
-    teacher: Learner,
+    teacher: DreamTransformer,
     path: Path,
     total: int,
     seed: int,
     report: Callable[[Report], None],
-) -> Learner:
+) -> DreamTransformer:
     """Train for `total` turns (resuming from `path`) and return the averaged learner."""
     torch.manual_seed(seed)
-    learner = copy.deepcopy(teacher).requires_grad_(True)
-    average = averaged_copy(learner)
-    optimiser = optimiser_for(list(hidden_matrices(learner.network)), learner, RATES, BETAS)
-    first = resume(path, learner, average, optimiser)
-    guide = copy.deepcopy(teacher.network).to(torch.bfloat16).requires_grad_(False)
+    network = still(copy.deepcopy(teacher))
+    average = averaged_copy(network)
+    optimiser = optimiser_for(list(hidden_matrices(network)), network, RATES, BETAS)
+    first = resume(path, network, average, optimiser)
+    guide = copy.deepcopy(teacher).to(torch.bfloat16).requires_grad_(False)
     rng, g = np.random.default_rng([seed, 7, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
     pool = Pool(store, rng, g)
     seen: list[tuple[float, float, float, float]] = []
@@ -142,27 +141,26 @@ def train(
         done = min(1.0, iteration / (total * RAMP))
         oldest = round(OLDEST[0] + (OLDEST[1] - OLDEST[0]) * done)
         pool.renew(oldest)
-        dreamer = copy.deepcopy(learner.network).to(torch.bfloat16).requires_grad_(False)
+        dreamer = copy.deepcopy(network).to(torch.bfloat16).requires_grad_(False)
         steps = int(rng.choice(STEPS, p=STEP_SHARE))
         truth, own, noise, ages = pool.turn(dreamer, sigmas_of(steps))
         teaches = guide if iteration % TAUGHT_EVERY == 0 else None
-        missed, taught = own_losses(learner, teaches, own_past(truth, own, noise, g), steps, g)
-        weight_B1 = torch.where(ages <= YOUNG, 1.0, YOUNG / ages)[:, None]
-        loss = (missed * weight_B1).mean()
+        missed, taught = own_losses(network, teaches, own_past(truth, own, noise, g), steps, g)
+        loss = missed.mean()
         if teaches is not None:
             loss = loss + TAUGHT * taught.mean()
         recorded = float("nan")
         if iteration % RECORDED_EVERY == 0:
-            loss_recorded, recorded = _recorded(learner, store, rng, g)
+            loss_recorded, recorded = _recorded(network, store, rng, g)
             loss = loss + loss_recorded
         torch.autograd.backward(loss)
         optimiser.step(iteration, total)
-        update_average(average, learner, 0.99)
+        update_average(average, network, 0.99)
         young = ages <= YOUNG
         both = (_mean(missed[young]), _mean(missed[~young]))
         seen.append((*both, _mean(taught), recorded))
         if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
-            save_checkpoint(path, iteration + 1, learner, average, optimiser)
+            save_checkpoint(path, iteration + 1, network, average, optimiser)
             table = np.array(seen)
             young_mean, old_mean, taught_mean, recorded_mean = (
                 float(np.nanmean(column)) if np.isfinite(column).any() else float("nan") for column in table.T
@@ -192,7 +190,7 @@ class OwnPast:
         levels = torch.cat([sigma_BT.new_zeros(rows, SEEN), sigma_BT], 1)
         cond = self.truth.cond(self.noise_BFZ, levels).to(kind)
         reach = torch.full((rows,), network.shape.window)
-        made, _ = network.two_stream(self.context_BFPC.to(kind), x_BTPC.to(kind), self.level_BF.to(kind), cond, reach)
+        made = network.two_stream(self.context_BFPC.to(kind), x_BTPC.to(kind), self.level_BF.to(kind), cond, reach)
         return made.float()
 
 
@@ -208,7 +206,7 @@ def own_past(truth: Window, own: Tensor, noise_BFZ: Tensor, g: torch.Generator) 
 
 
 def own_losses(
-    learner: Learner, guide: DreamTransformer | None, past: OwnPast, steps: int, g: torch.Generator
+    network: DreamTransformer, guide: DreamTransformer | None, past: OwnPast, steps: int, g: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Errors of frames after the student's own past: to the simulator's [B, T]; of the last rows to the teacher's.
 
@@ -222,7 +220,7 @@ def own_losses(
         sigma[: rows - TAUGHT_ROWS] = 1 - torch.randint(steps, (rows - TAUGHT_ROWS, STRIDE), generator=g) / steps
     s = sigma[..., None, None]
     with torch.autocast("cpu", torch.bfloat16):
-        made = past.predicted(learner.network, (1 - s) * x0 + s * noise, sigma)
+        made = past.predicted(network, (1 - s) * x0 + s * noise, sigma)
     missed = softened(made - x0)
     if guide is None:
         return missed, missed.new_zeros(0)
@@ -237,14 +235,14 @@ def softened(missed_BTPC: Tensor) -> Tensor:
     return (((missed_BTPC.square().mean(3) + SOFT) ** 0.75) * TOKEN_WEIGHT).mean(2)
 
 
-def _recorded(learner: Learner, store: Store, rng: np.random.Generator, g: torch.Generator) -> tuple[Tensor, float]:
+def _recorded(
+    network: DreamTransformer, store: Store, rng: np.random.Generator, g: torch.Generator
+) -> tuple[Tensor, float]:
     truth = windows_of(store, rng, RECORDED, 1, GIVEN)
-    targets = GIVEN - 14
-    sigma = target_sigma(RECORDED, targets, 0.5, g)
+    sigma = target_sigma(RECORDED, GIVEN - 18, 0.3, g)
     context = with_damage(truth.latents_BFPC, DAMAGED, g)
-    missed, labels, context_labels = loss_of(learner, context, truth, sigma, torch.full((RECORDED,), 0.5), g)
-    loss = (missed * velocity_weight(sigma)).mean() + LABELS * (labels + context_labels)
-    return loss, float(missed[sigma == 1].detach().mean())
+    missed = loss_of(network, context, truth, sigma, torch.full((RECORDED,), 0.5), g)
+    return (missed * velocity_weight(sigma)).mean(), float(missed[sigma == 1].detach().mean())
 
 
 def _mean(values: Tensor) -> float:

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...models.dream.card import NOISE
 from ...models.dream.transformer import PICTURE, CondBF
-from .data import Shard
+from .data import Shard, labels_of
+from .stage_recurrence import Recurrence
 
+GOES_ON = 6  # frames, on average, before recurrent tokens are written anew
 Place = tuple[int, int, int]
 """Shard, episode, first frame."""
 
@@ -27,13 +30,13 @@ class Window:
     controls_BFK: Tensor
     look_BFL: Tensor
     dice_BFD: Tensor
-    memory_BFM: Tensor
+    state_BFR: Tensor
 
     def cond(self, noise_BFZ: Tensor, sigma_BF: Tensor) -> CondBF:
-        return CondBF(self.controls_BFK, self.look_BFL, noise_BFZ, sigma_BF)
+        return CondBF(self.controls_BFK, self.look_BFL, noise_BFZ, self.state_BFR, sigma_BF)
 
     def _all(self) -> tuple[Tensor, ...]:
-        return (self.latents_BFPC, self.controls_BFK, self.look_BFL, self.dice_BFD, self.memory_BFM)
+        return (self.latents_BFPC, self.controls_BFK, self.look_BFL, self.dice_BFD, self.state_BFR)
 
     def rows(self, first: int, end: int) -> Window:
         return Window(*(t[first:end] for t in self._all()))
@@ -44,9 +47,10 @@ class Window:
 
 @dataclass(slots=True)
 class Store:
-    """Shards in memory; windows are cut from any of them."""
+    """Shards in memory, each with the recurrent tokens [E, T, R] of its drives; windows are cut from any of them."""
 
     shards: list[Shard]
+    tracks: list[NDArray[np.float16]]
 
     def sample(self, windows: int, frames: int, rng: np.random.Generator) -> Window:
         """Windows at random places."""
@@ -77,13 +81,30 @@ class Store:
     def cut(self, places: Sequence[Place], frames: int) -> Window:
         """The windows that begin at these places."""
 
-        def stacked(name: str) -> Tensor:
-            parts = [getattr(self.shards[s], name)[e, t : t + frames] for s, e, t in places]
+        def stacked(rows: Sequence[NDArray[np.generic]]) -> Tensor:
+            parts = [rows[s][e, t : t + frames] for s, e, t in places]
             return torch.from_numpy(np.stack(parts).astype(np.float32))
 
         return Window(
-            stacked("latents"), stacked("controls"), stacked("look"), stacked("dice"), stacked("memory").flatten(2)
+            latents_BFPC=stacked([shard.latents for shard in self.shards]),
+            controls_BFK=stacked([shard.controls for shard in self.shards]),
+            look_BFL=stacked([shard.look for shard in self.shards]),
+            dice_BFD=stacked([shard.dice for shard in self.shards]),
+            state_BFR=stacked(self.tracks),
         )
+
+
+@torch.no_grad()
+def store_of(shards: list[Shard], recurrence: Recurrence, seed: int) -> Store:
+    """With tokens that go on by themselves for a while and are written anew now and then, in place of drifting."""
+    g, tracks = torch.Generator().manual_seed(seed), []
+    for shard in shards:
+        labels = torch.from_numpy(labels_of(shard, slice(None), slice(None)))
+        noise = frame_noise(torch.from_numpy(shard.dice), g)
+        again = torch.rand(shard.luck.shape[:2], generator=g) < 1 / GOES_ON
+        controls = torch.from_numpy(shard.controls).float()
+        tracks.append(recurrence.track(labels, controls, noise, again).half().numpy())
+    return Store(shards, tracks)
 
 
 def joined(parts: Sequence[Window]) -> Window:

@@ -55,7 +55,7 @@ class Optimiser:
 def optimiser_for(hidden: Sequence[Tensor], model: nn.Module, rates: Rates, betas: tuple[float, float]) -> Optimiser:
     """`hidden` are the 2-d matrices Muon trains; every other parameter of `model` goes to AdamW."""
     known = {id(p) for p in hidden}
-    others = [p for p in model.parameters() if id(p) not in known]
+    others = [p for p in model.parameters() if id(p) not in known and p.requires_grad]
     return Optimiser(
         Muon(hidden, rates.muon),
         torch.optim.AdamW(others, lr=rates.adam, betas=betas, weight_decay=1e-3),

@@ -26,9 +26,11 @@ from ...models.contract.loaded import LoadedCard
 from ...models.contract.loop import StepKind
 from ...models.contract.recipe import RuntimeChoice
 from ...models.drive.card import RECIPE
-from ...models.drive.loop import Decoded, DecodeRow, Denoised, DriveResult, Latent
+from ...models.drive.loop import Denoised, DriveResult
+from ...models.drive.memory import PICTURE_TOKENS
 from ...models.drive.skip import SkipLastPass
 from ...models.parity.session import ChunkInput, ParitySession
+from ...models.shared.road.chunk import Decoded, DecodeRow, Latent
 from ...models.shared.road.look import ONE_HOT, THEMES
 
 Keys = tuple[float, float, float, float]
@@ -195,7 +197,7 @@ def _compare(drive: LoadedCard, shown: DriveResult, exact: DriveResult, tally: T
 
 def _decoded(drive: LoadedCard, result: DriveResult) -> NDArray[np.float64]:
     assert isinstance(result, Denoised)
-    (decoded,) = drive.runtime.execute(StepKind.DECODE, [DecodeRow(result.x0_NC)], [None])
+    (decoded,) = drive.runtime.execute(StepKind.DECODE, [DecodeRow(result.x0_NC[:PICTURE_TOKENS])], [None])
     assert isinstance(decoded, Decoded)
     return decoded.frame_HWC.astype(np.float64)
 

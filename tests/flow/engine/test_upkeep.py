@@ -42,6 +42,48 @@ def test_a_device_that_is_never_idle_is_inspected_all_the_same() -> None:
     play(scene)
 
 
+def test_prices_of_a_busy_start_are_measured_again_when_nobody_is_there() -> None:
+    async def scene() -> None:
+        engine, device = await started(steady(0.050))
+        served = next(iter(engine.runtimes.values()))
+        dear = served.chunk_price(served.default_steps)
+        device.cost = steady(0.001)
+        await asyncio.sleep(30)
+        assert served.chunk_price(served.default_steps) < dear / 10
+        await engine.close()
+
+    play(scene)
+
+
+def test_nobody_waits_for_prices_to_be_measured_again() -> None:
+    async def scene() -> None:
+        engine, device = await started(steady(0.001))
+        person = Person(engine, "a")
+        await person.open()
+        await asyncio.sleep(5)
+        engine.post(api.Pause("a"))
+        await asyncio.sleep(20)
+        before = len(device.ran)
+        await asyncio.sleep(60)
+        assert StepKind.DENOISE not in [kind for kind, _ in device.ran[before:]]
+        await engine.close()
+
+    play(scene)
+
+
+def test_a_world_whose_clock_goes_slower_shows_fewer_pictures_a_second() -> None:
+    async def scene() -> None:
+        engine, _ = await started(steady(0.025), spec=EngineSpec(fps=8))
+        person = Person(engine, "a")
+        await person.open()
+        await asyncio.sleep(10)
+        assert engine.cards()[0].fps == 8
+        assert 70 <= len(person.frames) <= 82
+        await engine.close()
+
+    play(scene)
+
+
 def slow_words(batch: Batch) -> float:
     return 0.2 if batch.kind is StepKind.PROMPT_ENCODE else 0.002
 

@@ -28,4 +28,5 @@ def test_how_many_fit_and_what_happens_to_more(devices: tuple[Capacity, ...], li
 
 def test_case_73_a_card_slower_than_its_pace_says_so() -> None:
     line = fitting(CARD, (device("cpu", 1, price_us=125_000),))
-    assert line.startswith("slower than its pace: 8.0 fps here, not 24; 1 session fits (125.0 ms a chunk, cpu);")
+    assert line.startswith("slower than its pace: 8.0 fps here, not 24 (--fps 8 lets its clock go slower, --steps may")
+    assert line.endswith("; 1 session fits (125.0 ms a chunk, cpu); further rooms wait in line.")

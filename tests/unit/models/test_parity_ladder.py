@@ -109,5 +109,5 @@ def test_the_command_prints_every_rung_and_knows_its_cards(tmp_path: Path) -> No
 
 
 def test_every_card_that_runs_here_has_a_ladder_with_a_rollout() -> None:
-    local = ["toy", "drive", *catalog.random_weights()]
+    local = ["toy", "drive", "dream", *catalog.random_weights()]
     assert [name for name in local if ParityLevel.C1 not in {check.level for check in catalog.checks(name)}] == []

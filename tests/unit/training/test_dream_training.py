@@ -13,10 +13,11 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 from worldroom.models.dream.runtime import load_networks
-from worldroom.models.dream.transformer import CONTEXT_SIGMA, PICTURE, CondBF, DreamShape, DreamTransformer
+from worldroom.models.dream.shape import DreamShape
+from worldroom.models.dream.transformer import CONTEXT_SIGMA, PICTURE, CondBF, DreamTransformer
 from worldroom.training.dream.dice import DICE, new_luck
 from worldroom.training.dream.recipe import SMALL, Stage, run
-from worldroom.training.dream.rollout import begin, go_on, sigmas_of
+from worldroom.training.dream.rollout import Pressed, begin, go_on, sigmas_of
 from worldroom.training.dream.stage_teacher import velocity_weight
 from worldroom.training.dream.windows import frame_noise
 from worldroom.training.drive.figures import ClipFigures, HistoryRow, WorldFigures
@@ -48,32 +49,47 @@ def random_network() -> DreamTransformer:
     return network.requires_grad_(False)
 
 
-def given(frames: int) -> tuple[torch.Tensor, CondBF]:
+def given(frames: int) -> tuple[torch.Tensor, list[Pressed]]:
     g = torch.Generator().manual_seed(1)
     latents = torch.randn(2, frames, PICTURE, 32, generator=g)
-    keys, look, noise = (torch.rand(2, frames, count, generator=g) for count in (4, 12, 8))
-    return latents, CondBF(keys, look, noise, torch.ones(2, frames))
+    parts = (torch.rand(2, frames, count, generator=g).unbind(1) for count in (4, 12, 8))
+    return latents, [Pressed(*pressed) for pressed in zip(*parts, strict=True)]
+
+
+def whole(network: DreamTransformer, latents: torch.Tensor, pressed: list[Pressed], first: int) -> CondBF:
+    """All frames' conditions, with recurrent tokens read off the pictures before `first`, going on from there."""
+    states = [torch.zeros(2, network.shape.state)] * 2
+    for frame in range(2, len(pressed)):
+        made_of = pressed[frame]
+        if frame < first:
+            states.append(network.read(latents[:, frame - 2 : frame + 1].flip(1), made_of.look_BL))
+        else:
+            states.append(network.onward(states[-1], made_of.controls_BK, made_of.noise_BZ))
+    parts = zip(*((one.controls_BK, one.look_BL, one.noise_BZ) for one in pressed), strict=True)
+    keys, look, noise = (torch.stack(list(part), 1) for part in parts)
+    return CondBF(keys, look, noise, torch.stack(states, 1), torch.ones(2, len(pressed)))
 
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_going_on_at_once_is_dreaming_frame_by_frame(steps: int) -> None:
-    network, (latents, cond) = random_network(), given(46)
+    network, (latents, pressed) = random_network(), given(46)
+    cond = whole(network, latents, pressed, 36)
     at_once = go_on(network, latents[:, :36], cond, sigmas_of(steps), torch.Generator().manual_seed(5))
     noise = torch.Generator().manual_seed(5)
-    dream = begin(network, latents[:, :36], cond, sigmas_of(steps))
+    dream = begin(network, latents[:, :36], pressed[:36], sigmas_of(steps))
     for frame in range(36, 46):
-        own = dream.next(cond.at(frame), torch.randn(2, PICTURE, 32, generator=noise))
+        own = dream.next(pressed[frame], torch.randn(2, PICTURE, 32, generator=noise))
         assert torch.allclose(own, at_once[:, frame - 36], atol=1e-4)
 
 
 def test_training_predicts_what_dreaming_does() -> None:
     """A target of two_stream sees exactly what the same frame sees when it is dreamed."""
-    network, (latents, cond) = random_network(), given(44)
+    network, (latents, pressed) = random_network(), given(44)
     noise = torch.randn(2, 10, PICTURE, 32, generator=torch.Generator().manual_seed(2))
     level, reach = torch.full((2, 44), CONTEXT_SIGMA), torch.full((2,), network.shape.window)
-    trained, _ = network.two_stream(latents, noise, level, cond, reach)
-    dream = begin(network, latents[:, :40], cond, (1.0,))
-    own = dream.next(cond.at(40), noise[:, 6])
+    trained = network.two_stream(latents, noise, level, whole(network, latents, pressed, 40), reach)
+    dream = begin(network, latents[:, :40], pressed[:40], (1.0,))
+    own = dream.next(pressed[40], noise[:, 6])
     assert torch.allclose(trained[:, 6].clamp(-5, 5), own, atol=1e-4)
 
 
@@ -99,11 +115,11 @@ def test_errors_at_low_noise_count_more_but_not_without_bound() -> None:
 
 
 def test_a_frame_is_another_one_when_less_of_its_past_may_be_known() -> None:
-    network, (latents, cond) = random_network(), given(40)
+    network, (latents, pressed) = random_network(), given(40)
     noise = torch.randn(2, PICTURE, 32, generator=torch.Generator().manual_seed(4))
 
     def last(history: int | None) -> torch.Tensor:
-        return begin(network, latents[:, :39], cond, (1.0,), history).next(cond.at(39), noise)
+        return begin(network, latents[:, :39], pressed[:39], (1.0,), history).next(pressed[39], noise)
 
     frames = [last(history) for history in (0, 1, 2, 8, None)]
     for shorter, longer in pairwise(frames):
@@ -111,13 +127,13 @@ def test_a_frame_is_another_one_when_less_of_its_past_may_be_known() -> None:
 
 
 def test_a_frame_knows_nothing_of_what_it_may_not_know() -> None:
-    network, (latents, cond) = random_network(), given(40)
+    network, (latents, pressed) = random_network(), given(40)
     noise = torch.randn(2, PICTURE, 32, generator=torch.Generator().manual_seed(4))
     changed = latents.clone()
     changed[:, :30] = 1.0  # ten frames and more ago
 
     def last(pictures: torch.Tensor, history: int | None) -> torch.Tensor:
-        return begin(network, pictures[:, :39], cond, (1.0,), history).next(cond.at(39), noise)
+        return begin(network, pictures[:, :39], pressed[:39], (1.0,), history).next(pressed[39], noise)
 
     assert torch.equal(last(latents, 8), last(changed, 8))
     assert not torch.allclose(last(latents, None), last(changed, None), atol=1e-3)
@@ -127,9 +143,9 @@ def test_a_report_names_every_figure_that_misses_its_mark() -> None:
     good = ClipFigures(64, 1.0, 0.9, 0.9, 0.95, RoadMotion(0.8, 0.3, 0.7), 8.0)
     alone = msgspec.structs.replace(good, motion=RoadMotion(0.5, 0.3, 0.7))
     rows = tuple(HistoryRow(history, alone if history == 1 else good) for history in (0, 1, 4, 16, -1))
-    whole = WorldFigures((good, good), rows, 0.95, good)
-    assert whole.failures() == []
-    forgetful = msgspec.structs.replace(whole, histories=tuple(HistoryRow(row.history, good) for row in rows))
+    world = WorldFigures((good, good), rows, 0.95, good)
+    assert world.failures() == []
+    forgetful = msgspec.structs.replace(world, histories=tuple(HistoryRow(row.history, good) for row in rows))
     assert forgetful.failures() == ["one frame of history does as well as all of it"]
-    alike = msgspec.structs.replace(whole, diversity=0.2)
+    alike = msgspec.structs.replace(world, diversity=0.2)
     assert alike.failures() == ["diversity 0.200 is below 0.9"]

@@ -1,0 +1,145 @@
+"""Kept frames of worlds of the road on one device, and what every runtime of theirs does alike.
+
+    slab K, V [slots, L temporal blocks, N tokens, H heads, S ring entries, D head width]
+
+A row reads its committed entries oldest first, right-aligned, wherever they lie in the ring: a frame is then seen at
+the same place whether it was committed in this pass or before, and neither ring positions nor slots can change a bit of
+a result. Rows of a batch run together, whatever their ages, and have the bits they have alone (how: blocks.py and
+autoencoder.py). Knows no loop and no clock.
+
+    fused     [ pad .. pad | oldest .. newest committed | the frame committed in this pass ]      ring + 1 keys
+    denoise   [ pad .. pad | oldest ..                                    newest committed ]      ring + 1 keys
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...contract.cache import CacheView, place
+from ...contract.loaded import Copied
+from ...contract.loop import StepKind
+from ...weights import load_module
+from ..slab_bytes import from_bytes, to_bytes
+from ..steps import misplaced
+from .autoencoder import DriveAutoencoder, to_frames
+from .chunk import Decoded, DecodeRow, Latent
+
+Entries = tuple[int, ...]
+LookOf = Callable[[str], NDArray[np.float32]]
+Network = TypeVar("Network", bound=nn.Module)
+STORED = (torch.float16, torch.float32)  # in the files; all computing is in float32
+_KEPT = 31 * 2**20
+"""Bytes. Once glibc was given back a block of this size (32 MiB is the most it learns from) it keeps up to twice as
+many for the next step; else it asks the kernel for new pages in every step, which cost more than what is put there."""
+
+
+class KeptSizes(Protocol):
+    """What is asked of a network's sizes."""
+
+    @property
+    def temporal(self) -> int: ...
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def heads(self) -> int: ...
+
+    @property
+    def entries(self) -> int: ...
+
+    @property
+    def head_width(self) -> int: ...
+
+
+class KeptFrames:
+    """The slab, the autoencoder's decoder and the text encoder. Subclasses have the transformer's steps."""
+
+    def __init__(self, shape: KeptSizes, autoencoder: DriveAutoencoder, look_of: LookOf) -> None:
+        self._shape, self._autoencoder, self._look_of = shape, autoencoder, look_of
+        self._k, self._v = self._slab(0), self._slab(0)
+
+    def allocate(self, slots: int) -> None:
+        self._k, self._v = self._slab(slots), self._slab(slots)
+        torch.empty(_KEPT, dtype=torch.uint8)  # given back at once
+
+    def encode_prompt(self, text: str) -> NDArray[np.float32]:
+        return self._look_of(text)
+
+    def read_entry(self, slot: int, entry: int) -> Copied:
+        """K, then V, as they lie in the slab."""
+        return to_bytes(*self._entry(slot, entry))
+
+    def write_entry(self, slot: int, entry: int, data: bytes) -> None:
+        from_bytes(data, *self._entry(slot, entry))
+
+    def _entry(self, slot: int, entry: int) -> tuple[Tensor, Tensor]:
+        return self._k[slot, :, :, :, entry], self._v[slot, :, :, :, entry]
+
+    def _slab(self, slots: int) -> Tensor:
+        s = self._shape
+        return torch.zeros((slots, s.temporal, s.tokens, s.heads, s.entries, s.head_width))
+
+    def _stage(self, views: Sequence[CacheView], k_BLNHD: Tensor, v_BLNHD: Tensor) -> list[bool]:
+        """Keep each row's new frame; whether it is sound. Numbers that are not finite are never stored: an entry that
+        is masked out must still be harmless."""
+        sound_B = [bool(both.isfinite().all()) for both in (k_BLNHD + v_BLNHD).unbind()]
+        for row, view in enumerate(views):
+            k_LNHD, v_LNHD = self._entry(*place(view.slot, view.staged, self._shape.entries))
+            k_LNHD[:] = k_BLNHD[row] if sound_B[row] else 0.0
+            v_LNHD[:] = v_BLNHD[row] if sound_B[row] else 0.0
+        return sound_B
+
+    def _read(self, views: Sequence[CacheView], staged: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Each row's entries, oldest first, behind as many empty ones as fill ring + 1 keys; the newest has age 1.
+
+        K and V [B, L, N, H, S, D] and ages [B, S]; with `staged` the frame of this pass is the newest. Entry 0 stands
+        for the empty ones. A layer's keys lie together, so that their products are alike in any batch.
+        """
+        s, keys, ages = self._shape, self._shape.entries + 1, []
+        k, v = torch.empty(2, s.temporal, len(views), s.tokens, s.heads, keys, s.head_width)
+        for row, view in enumerate(views):
+            entries = (*view.committed, view.staged) if staged else view.committed
+            empty = keys - len(entries)
+            places = [place(view.slot, entry, s.entries) for entry in entries]
+            if all(other == view.slot for other, _ in places):
+                order = torch.tensor([*[0] * empty, *entries])
+                torch.index_select(self._k[view.slot], 3, order, out=k[:, row])
+                torch.index_select(self._v[view.slot], 3, order, out=v[:, row])
+            else:  # some lie in the slots of worlds that it was forked with
+                for key, (other, entry) in enumerate([*[(view.slot, 0)] * empty, *places]):
+                    k[:, row, ..., key, :], v[:, row, ..., key, :] = self._entry(other, entry)
+            ages.append([*[0] * empty, *range(len(entries), 0, -1)])
+        return k.transpose(0, 1), v.transpose(0, 1), torch.tensor(ages)
+
+    def _decode(self, rows: Sequence[DecodeRow]) -> list[Decoded]:
+        picture_B3HW = self._autoencoder.decode(stacked([row.x_PC for row in rows]))
+        return [Decoded(frame_HWC) for frame_HWC in to_frames(picture_B3HW).numpy()]
+
+
+def load_both(folder: Path, transformer: Network) -> tuple[Network, DriveAutoencoder]:
+    """The networks of a card's folder, ready for inference; raises `WeightsError`."""
+    autoencoder = DriveAutoencoder()
+    load_module(folder / "transformer.safetensors", transformer, STORED)
+    load_module(folder / "autoencoder.safetensors", autoencoder, STORED)
+    return transformer.eval().requires_grad_(False), autoencoder.eval().requires_grad_(False)
+
+
+def decoded(kind: StepKind, rows: Sequence[object]) -> list[DecodeRow]:
+    """The rows, all of which are to be decoded; raises ValueError."""
+    fitting = [row for row in rows if isinstance(row, DecodeRow)]
+    for row in rows:
+        if not isinstance(row, DecodeRow):
+            raise misplaced(kind, row)
+    return fitting
+
+
+def stacked(arrays: Sequence[Latent]) -> Tensor:
+    return torch.from_numpy(np.array(arrays))
