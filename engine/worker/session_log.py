@@ -102,6 +102,8 @@ class SessionLog:
             for step in self._history
             if (step.epoch > epoch if isinstance(step, api.Supersede) else step.chunk >= chunk)
         ]
+        # One whose first chunk is still to come is in the checkpoint, but whoever goes back from there meets it.
+        self._timeline.extend(restart for restart in self._restarts if restart.epoch <= epoch)
         self._restarts = [restart for restart in self._restarts if restart.epoch > epoch]
 
     def resume_state(self) -> ResumeState:
