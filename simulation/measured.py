@@ -81,7 +81,7 @@ def _decoded(data: bytes) -> PriceSheet | _Bench:
 def _prices(sheet: PriceSheet | _Bench, card: ModelCard, path: Path) -> CardPrices:
     match sheet:
         case PriceSheet():
-            if sheet.of.split("@")[0] != card.name:
+            if sheet.of.removeprefix("card=").split("@")[0] != card.name:
                 raise BadSheet(f"{path} holds prices of {sheet.of}, not of '{card.name}'")
             return _of_server(sheet, card)
         case _Bench():
