@@ -15,6 +15,7 @@ from worldroom.sessions.messages import Leave
 from worldroom.tests.flow.rtc import malformed
 from worldroom.tests.flow.rtc.conftest import Served, serving
 from worldroom.tests.flow.rtc.test_rtc_app import offer_body, offer_of, post
+from worldroom.tests.flow.rtc.test_rtc_peers import Watcher
 
 BUSY = AccessSpec(limits=AddressLimits(1e6, 1_000_000, 1e6, 1_000_000, 256))
 
@@ -22,8 +23,7 @@ BUSY = AccessSpec(limits=AddressLimits(1e6, 1_000_000, 1e6, 1_000_000, 256))
 @pytest.mark.parametrize(("seed", "count"), [(1, 200), pytest.param(2, 4000, marks=pytest.mark.slow)])
 async def test_malformed_http_is_answered_and_the_room_goes_on(web_root, seed: int, count: int) -> None:
     dice, sdp = random.Random(seed), await offer_of()
-    async with serving(web_root, access=BUSY) as served:
-        await opened(served)
+    async with serving(web_root, access=BUSY) as served, Watcher(served.url):
         async with httpx.AsyncClient(base_url=served.base, trust_env=False, timeout=30) as http:
             for _ in range(count):
                 bad = malformed.requests(dice, sdp)
@@ -43,8 +43,7 @@ async def test_malformed_http_is_answered_and_the_room_goes_on(web_root, seed: i
 @pytest.mark.parametrize(("seed", "count"), [(1, 60), pytest.param(2, 3000, marks=pytest.mark.slow)])
 async def test_malformed_sdp_is_answered_and_leaves_nothing(web_root, seed: int, count: int) -> None:
     dice, sdp = random.Random(seed), await offer_of()
-    async with serving(web_root, access=BUSY) as served:
-        await opened(served)
+    async with serving(web_root, access=BUSY) as served, Watcher(served.url):
         for _ in range(count):
             text = malformed.spoilt_sdp(dice, sdp)
             reply = await post(served.base, offer_body(text.encode("utf-8", "replace").decode()))
@@ -57,8 +56,7 @@ async def test_malformed_sdp_is_answered_and_leaves_nothing(web_root, seed: int,
 @pytest.mark.parametrize(("seed", "count"), [(1, 300), pytest.param(2, 3000, marks=pytest.mark.slow)])
 async def test_malformed_channel_messages_are_counted_and_the_room_goes_on(web_root, seed: int, count: int) -> None:
     dice = random.Random(seed)
-    async with serving(web_root, access=BUSY) as served:
-        await opened(served)
+    async with serving(web_root, access=BUSY) as served, Watcher(served.url):
         pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         pc.addTransceiver("video", direction="recvonly")
         channels = {kind: pc.createDataChannel(kind.value) for kind in Channel}  # all reliable: none may be lost here
@@ -82,11 +80,6 @@ async def test_malformed_channel_messages_are_counted_and_the_room_goes_on(web_r
         assert pc.connectionState == "connected"
         await alive(served)
         await pc.close()
-
-
-async def opened(served: Served) -> None:
-    """Somebody drives."""
-    assert (await post(served.base, offer_body(await offer_of()))).status_code == 200
 
 
 def tidy(served: Served) -> None:
