@@ -39,18 +39,6 @@ def test_a_reload_and_a_cut_of_five_seconds_find_the_same_world(visitor: MakeVis
     alice.until("document.querySelector('.cap[data-control=right]').classList.contains('applied')")
 
 
-def test_another_network_is_taken_at_once_and_finds_the_same_world(visitor: MakeVisitor, room: str) -> None:
-    alice = visitor().open(room).until_playing()
-    session, chunk = alice.world("welcome.session"), alice.number("worldroom.world.welcome.chunk")
-    alice.page.evaluate("globalThis.moved_ms = performance.now(); dispatchEvent(new Event('online'))")
-    alice.until(
-        f"worldroom.world.welcome.chunk > {chunk} && worldroom.world.onScreen?.chunk > worldroom.world.welcome.chunk"
-    )
-    print(f"back after {alice.number('performance.now() - moved_ms'):.0f} ms")
-    assert alice.world("welcome.resumed") is True
-    assert alice.world("welcome.session") == session
-
-
 def test_the_second_one_watches_and_takes_the_wheel_when_it_is_free(visitor: MakeVisitor, room: str) -> None:
     alice = visitor().open(room).until_playing()
     bob = visitor().open(room).until_playing()

@@ -31,7 +31,6 @@ import { Refusal, openPeer, support } from './peer.js';
 const FULL = 503;
 const TOKEN_REFUSED = [401, 403, 410];
 /** Problems after which the server closes the connection for good, and the phase that this page is in then. */
-const NETWORK_CHANGED = 'another network';
 const ENDS = new Map(/** @type {const} */ ([['taken_over', 'elsewhere'], ['room_closed', 'ended'], ['left', 'ended']]));
 /** The problem that says that the server stops; the page tries to come back. */
 const GOING_AWAY = 'going_away';
@@ -103,11 +102,10 @@ export class Connection {
         this.peer = peer;
         this.seat.take(peer.token);
         this.on.link({ phase: 'live' });
-        const reason = await this.#end(peer);
+        const reason = await peer.ended;
         this.peer = null;
         this.lost_ms = performance.now();
         if (!this.running) return;
-        if (reason === NETWORK_CHANGED) continue;
         await this.#pause(this.#lost(new Error(reason), failures));
       } catch (error) {
         if (!this.running) return;
@@ -120,18 +118,6 @@ export class Connection {
       }
       failures += 1;
     }
-  }
-
-  /**
-   * Why the connection ended. One that is told of another network goes at once: its addresses are of the old one.
-   * @param {Peer} peer
-   */
-  async #end(peer) {
-    const over = new AbortController();
-    addEventListener('online', () => peer.close(NETWORK_CHANGED), { signal: over.signal });
-    const reason = await peer.ended;
-    over.abort();
-    return reason;
   }
 
   #wish() {

@@ -1,9 +1,11 @@
 """The short form of `make soak`: people come and go, WHEP players among them, and nothing of them stays."""
 
+import pytest
 from worldroom.clients.bench.server import served
 from worldroom.clients.bench.soak import soak
 
 
+@pytest.mark.slow
 async def test_people_come_and_go_and_nothing_of_them_stays() -> None:
     with served("toy", "--slots", "2") as server:
         report = await soak(server.base, server.pid, sessions=2, seconds=30, seed=1)
