@@ -25,7 +25,7 @@ const WORDS = /** @type {Record<string, string>} */ ({
   elsewhere: 'This seat is open elsewhere',
   ended: 'The world has ended',
   'no-webrtc': 'This browser has no WebRTC',
-  'no-h264': 'This browser cannot show the video',
+  'no-codec': 'This browser cannot show the video',
 });
 const TOLD = /** @type {const} */ (['link', 'welcome', 'frame', 'problem']);
 
