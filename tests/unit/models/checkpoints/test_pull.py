@@ -2,12 +2,8 @@
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import pytest
 from huggingface_hub import constants
@@ -17,80 +13,11 @@ from worldroom.models.checkpoints.check import find
 from worldroom.models.checkpoints.manifest import CheckpointLayout, ComponentManifest, Manifest
 from worldroom.models.checkpoints.names import SAME_NAMES
 from worldroom.models.checkpoints.pull import Hub, PullError, pull
+from worldroom.tests.fake_hub import COMMIT, FakeHub, hub_of
 
-COMMIT = "0123456789012345678901234567890123456789"
 WEIGHTS = save({"head.weight": ones(64, 64)})
 CONFIG = b'{"_class_name": "Net"}'
 FILES = {"net.safetensors": WEIGHTS, "vae/config.json": CONFIG, "vae/model.safetensors": save({"w": zeros(2)})}
-
-
-@dataclass
-class FakeHub:
-    """Serves `files` as one repository; `gets` lists every download with its Range header."""
-
-    endpoint: str = ""
-    files: dict[str, bytes] = field(default_factory=lambda: dict(FILES))
-    stated: dict[str, bytes] = field(default_factory=dict)
-    gets: list[tuple[str, str]] = field(default_factory=list)
-
-    def info(self, path: str) -> dict[str, object]:
-        body = self.stated.get(path, self.files[path])
-        entry: dict[str, object] = {"type": "file", "path": path, "size": len(body), "oid": git_digest(body)}
-        if path.endswith(".safetensors"):
-            entry["lfs"] = {"oid": hashlib.sha256(body).hexdigest(), "size": len(body), "pointerSize": 130}
-        return entry
-
-
-def git_digest(body: bytes) -> str:
-    return hashlib.sha1(f"blob {len(body)}\0".encode() + body).hexdigest()
-
-
-def routes(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
-    class Routes(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-        def answer(self, body: bytes, status: int = 200, **headers: str) -> None:
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name.replace("_", "-"), value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
-        def do_POST(self) -> None:
-            wanted = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())["paths"]
-            infos = [hub.info(path) for path in wanted if path in hub.files]
-            folders = {path.split("/")[0] for path in hub.files if "/" in path} & set(wanted)
-            infos += [{"type": "directory", "path": path, "oid": COMMIT} for path in folders]
-            self.answer(json.dumps(infos).encode())
-
-        def do_GET(self) -> None:
-            path = self.path.split("?")[0]
-            if path.startswith("/api/models/acme/net/tree/"):
-                inside = [hub.info(name) for name in hub.files if name.startswith("vae/")]
-                return self.answer(json.dumps(inside).encode())
-            if path.startswith("/api/models/acme/net"):
-                return self.answer(json.dumps({"id": "acme/net", "sha": COMMIT, "siblings": []}).encode())
-            name = path.removeprefix(f"/acme/net/resolve/{COMMIT}/")
-            if name not in hub.files:
-                return self.answer(b"", 404, X_Error_Code="EntryNotFound")
-            body = hub.files[name]
-            asked = self.headers.get("Range", "")
-            if self.command == "GET":
-                hub.gets.append((name, asked))
-            etag = hub.info(name).get("lfs", {"oid": git_digest(body)})["oid"]  # type: ignore[index]
-            start = int(asked.removeprefix("bytes=").split("-")[0]) if asked else 0
-            self.answer(body[start:], 206 if start else 200, ETag=f'"{etag}"', X_Repo_Commit=COMMIT)
-            return None
-
-    return Routes
 
 
 @pytest.fixture
@@ -98,15 +25,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-    fake = FakeHub()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), routes(fake))
-    fake.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield fake
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with hub_of({"acme/net": dict(FILES)}) as fake:
+        yield fake
 
 
 def manifest(file: str = "net.safetensors") -> Manifest:
