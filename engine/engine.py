@@ -227,7 +227,7 @@ class Engine:
         return (told, *(capacity(served, sessions, *at) for served in others))
 
     def sessions(self) -> tuple[api.SessionInfo, ...]:
-        return tuple(session_info(session) for session in self._sessions.values())
+        return tuple(session_info(session, self._device) for session in self._sessions.values())
 
     def steps(self) -> tuple[api.BatchRan, ...]:
         return self._dispatcher.history.all()

@@ -11,8 +11,8 @@ from .services import Services
 from .session.session import EngineSession
 
 
-def session_info(session: EngineSession) -> api.SessionInfo:
-    """One session as it stands."""
+def session_info(session: EngineSession, device: Device) -> api.SessionInfo:
+    """One session as it stands on its device."""
     last, counters = session.pacer.last, session.counters
     return api.SessionInfo(
         session=session.session,
@@ -26,6 +26,7 @@ def session_info(session: EngineSession) -> api.SessionInfo:
         price_us=round(session.served.chunk_price(session.steps) * 1e6),
         measured_us=last.timings.step_us + last.timings.decode_us if last else 0,
         wait_us=last.timings.wait_us if last else 0,
+        device=device.name,
     )
 
 

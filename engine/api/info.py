@@ -111,6 +111,7 @@ class BatchRan(Message, frozen=True):
 class SessionInfo(Message, frozen=True):
     """One session as it stands. price and measured: device time of a chunk, predicted and of the last one.
 
+    `device`: its name on this server, as capacity has it.
     `late`: chunks that were later than the playout clock absorbs; `late_us`: how late the last one was.
     """
 
@@ -125,6 +126,7 @@ class SessionInfo(Message, frozen=True):
     price_us: int
     measured_us: int
     wait_us: int
+    device: str = ""
 
 
 class Progress(Message, frozen=True):

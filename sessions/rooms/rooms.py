@@ -27,6 +27,7 @@ from .refusals import full, refusal
 from .rights import OPEN, Rights
 from .room import CloseReason, Room
 from .suspend import RoomSuspension
+from .unattended import Fleet
 from .upload import FirstFrameUploads
 
 log = logging.getLogger(__name__)
@@ -187,7 +188,7 @@ class Rooms:
         if isinstance(room, Refused):
             self._line.stands(name, room)
             if room.queue_place:
-                await self._make_room()
+                await self._make_room(entry.card or self._spec.card)
             return room
         if room.session.state is WorldState.CLOSED:
             return refusal(RefusalReason.NOT_READY, "the world ended as it began", retry_after_s=1.0)
@@ -196,15 +197,19 @@ class Rooms:
             return full(room)
         return seated
 
-    async def _make_room(self) -> None:
-        """Somebody stands in line: the world that nobody has attended for longest is suspended, else it ends."""
-        now = self._clock.now()
-        empty = {entry.room.empty_since: entry for entry in self._entries.values() if entry.room is not None}
-        since = min((at for at in empty if at is not None and now - at >= UNATTENDED_S), default=None)
-        if since is None or (room := empty[since].room) is None:
+    async def _make_room(self, card: str) -> None:
+        """Somebody stands in line for that card: a world that nobody attends and that holds what is waited for is
+        suspended, else it ends.
+        """
+        late = self._clock.now() - UNATTENDED_S
+        empty = {room: at for room in self.open_rooms() if (at := room.empty_since) is not None and at <= late}
+        rooms = {room.session.world: room for room in sorted(empty, key=empty.__getitem__)}
+        world = Fleet(self._door.capacity(), self._door.sessions()).gives_way(card, tuple(rooms))
+        if world is None:
             return
+        room = rooms[world]
         log.info("room %s is unattended and makes room for who waits", room.spec.name)
-        self._forget(empty[since])
+        self._forget(self._entries[room.spec.name])
         if self._suspension is None or not await self._suspension.suspend(room):
             room.close(CloseReason.UNATTENDED)
             room.end()
