@@ -290,13 +290,14 @@ class Edge:
         task.add_done_callback(self._closing.discard)
 
     async def _watch_viewers(self) -> None:
-        rounds = 0
+        rounds, due = 0, self._clock.now() + WATCH_INTERVAL
         while True:
             await asyncio.sleep(WATCH_INTERVAL)
             rounds += 1
             now = self._clock.now()
             for viewer in list(self._viewers):
-                viewer.watch(now)
+                viewer.watch(now, deaf_s=max(0.0, now - due))
+            due = now + WATCH_INTERVAL
             if rounds % int(BITRATE_INTERVAL / WATCH_INTERVAL) == 0:
                 for fanout in self._streams.values():
                     fanout.settle_bitrate(now, BITRATE_INTERVAL)

@@ -235,10 +235,15 @@ class Viewer:
 
     # ---- life -------------------------------------------------------------------------------------------------------
 
-    def watch(self, now: float) -> None:
-        """Twice a second: leave when the peer has never connected or has fallen silent."""
+    def watch(self, now: float, deaf_s: float = 0.0) -> None:
+        """Twice a second: leave when the peer has never connected or has fallen silent.
+
+        `deaf_s`: of the time since the last look, so much in which the server itself could hear nobody.
+        """
         if self._left:
             return
+        self._deadline += deaf_s
+        self._heard_at = min(now, self._heard_at + deaf_s)
         heard = self.connection.heard()
         if heard != self._heard_count:
             self._heard_count, self._heard_at = heard, now

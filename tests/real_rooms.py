@@ -1,11 +1,11 @@
 """Rooms on the real engine in this process: in virtual time without an edge, or behind a real one on loopback."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from worldroom.cli.serve import listen
 from worldroom.clock import LoopClock, SystemClock
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
@@ -76,7 +76,7 @@ async def behind_edge(card: LoadedCard, web_root: Path, loopback_only: bool = Tr
     rooms = Rooms(engine, Journal(clock), clock, RoomsSpec(card=card.card.name))
     app = create_app(rooms, engine, EdgeSpec(web_root=web_root, loopback_only=loopback_only), clock)
     server = EdgeServer(app)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen("127.0.0.1", 0)
     serving = asyncio.create_task(server.until_signal(listener))
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)

@@ -13,6 +13,7 @@ from typing import TypeVar
 import av
 import numpy as np
 import pytest
+from worldroom.cli.serve import listen
 from worldroom.clock import SystemClock
 from worldroom.engine import api
 from worldroom.engine.output.encode import KeyGate
@@ -232,7 +233,7 @@ async def serving(
     past = Past(shelf.library, shelf.eraser, _packed)
     spec = EdgeSpec(web_root=web_root, loopback_only=True, udp_ports=udp_ports, ice=ice or IceServersSpec())
     app = create_app(rooms, engine, spec, access=access, films=films, past=past, livekit=livekit)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen("127.0.0.1", 0)
     server = EdgeServer(app)
     task = asyncio.create_task(server.until_signal(listener))
     while not server.started:  # noqa: ASYNC110

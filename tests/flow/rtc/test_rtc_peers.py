@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+import time
 
 from aiortc.rtp import RTCP_PSFB_PLI, RtcpPsfbPacket
 from worldroom.clients.python.link import EdgeLink
 from worldroom.clients.python.room import join
 from worldroom.clients.python.signalling import RoomPlace
 from worldroom.engine.api import RequestKey
+from worldroom.rtc import viewer
 from worldroom.rtc.wire import Channel, Feedback, KeyEdge, Problem, WorldState
 from worldroom.sessions.journal.events import InputReceived, Joined
 
@@ -57,16 +59,16 @@ async def test_one_picture_loss_gives_exactly_one_key_frame_in_the_next_100(serv
 async def test_a_storm_of_picture_losses_is_one_question_until_a_key_frame_answers_it(served) -> None:
     async with Watcher(served.url) as one, Watcher(served.url) as two:
         await served.frames_until(lambda: bool(one.frames) and bool(two.frames), limit=60)
-        viewer = served.edge.viewers[0]
+        first = served.edge.viewers[0]
         await asyncio.sleep(0.35)
         asked = len(served.engine.asked(RequestKey))
         for _ in range(50):
-            viewer.picture_lost()
+            first.picture_lost()
         assert len(served.engine.asked(RequestKey)) - asked == 1
         served.engine.step()
         await asyncio.sleep(0.35)
         assert len(served.engine.asked(RequestKey)) - asked == 1
-        viewer.picture_lost()
+        first.picture_lost()
         assert len(served.engine.asked(RequestKey)) - asked == 2
 
 
@@ -94,6 +96,21 @@ async def test_a_viewer_killed_without_goodbye_is_removed_and_the_other_never_no
         await served.frames_until(lambda: served.rooms.views()[0].viewers == 1, limit=6 * 30)
         assert len(served.edge.viewers) == 1
         assert len(other.frames) - before >= served.engine.frames - start - 2
+
+
+async def test_a_server_that_could_hear_nobody_for_a_while_loses_nobody(served, monkeypatch) -> None:
+    monkeypatch.setattr(viewer, "SILENCE_TIMEOUT", 2.0)
+    async with join(served.url, loopback=True, decode=False) as room:
+        await asyncio.sleep(0.8)
+        time.sleep(3.0)  # noqa: ASYNC251  the loop stands still, as on a machine that was put to sleep
+        await asyncio.sleep(1.5)
+        assert room.counts.reconnects == 0 and len(served.edge.viewers) == 1
+
+
+async def test_a_viewer_that_gives_no_sign_of_life_is_removed(served, monkeypatch) -> None:
+    monkeypatch.setattr(viewer, "SILENCE_TIMEOUT", 1.0)
+    async with Watcher(served.url):  # sends no pings, and a world without frames gives it nothing to report
+        await served.until(lambda: served.edge.viewers == ())
 
 
 async def test_a_viewer_that_says_goodbye_is_removed_at_once(served) -> None:
