@@ -25,6 +25,7 @@ from . import (
     steer,
     worlds,
 )
+from .peers.command import bench_peers
 from .records.command import bench_records
 
 app = typer.Typer(help="Measure latency, fan-out, joining and driving with synthetic clients at random phase.")
@@ -37,6 +38,7 @@ app.command("gpu")(gpu.bench_gpu)
 app.command("kernels")(kernels.bench_kernels)
 app.command("link")(link.bench_link)
 app.command("overhead")(overhead.bench_overhead)
+app.command("peers")(bench_peers)
 app.command("records")(bench_records)
 app.command("recovery")(recovery.bench_recovery)
 app.command("rtc")(rtc.bench_rtc)
