@@ -225,9 +225,12 @@ async def serving(
     access: AccessSpec | None = None,
     ice: IceServersSpec | None = None,
     livekit: LiveKitSpec | None = None,
+    stores: bool = False,
 ) -> AsyncIterator[Served]:
+    """`stores`: the journal is written to files, in place of being kept for the test to look at."""
     clock, engine = SystemClock(), BarEngine()
-    journal, shelf = Journal(clock), Shelf(web_root / "data")
+    shelf = Shelf(web_root / "data")
+    journal = Journal.open(clock, shelf.store, shelf.folder / "spool") if stores else Journal(clock)
     films = RoomRecordings(shelf.recordings, every=False)
     rooms = Rooms(engine, journal, clock, RoomsSpec(card="toy"), recordings=films)
     past = Past(shelf.library, shelf.eraser, _packed)
@@ -245,6 +248,8 @@ async def serving(
         await task
         listener.close()
         await rooms.close()
+        if stores:
+            await journal.close()
 
 
 @pytest.fixture
