@@ -269,6 +269,7 @@ class ChunkCancelled(Message, frozen=True):
 class Fault(Message, frozen=True):
     """A session's work failed; the session goes on from its last commit. `fatal`: not by itself, `Resume` tries again.
 
+    `whole`: nothing of the world is lost with it, so that it is worth being tried again.
     `prompt_version` > 0: the prompt that could not be encoded; `adapters_version` > 0: the stack that cannot be had.
     """
 
@@ -278,6 +279,17 @@ class Fault(Message, frozen=True):
     fatal: bool
     prompt_version: int = 0
     adapters_version: int = 0
+    whole: bool = False
+
+    @property
+    def ends(self) -> bool:
+        """Whether the world is over by it."""
+        return self.fatal and not self.whole
+
+    @property
+    def of_chunk(self) -> bool:
+        """Whether a chunk failed, and not what was asked for beside it."""
+        return not (self.prompt_version or self.adapters_version)
 
 
 Event = PromptEncoded | AdaptersReady | ChunkDue | ChunkDone | ChunkCancelled | Frame | Rendered | Fault

@@ -10,11 +10,14 @@ from .mailbox import Mailbox
 
 log = logging.getLogger(__name__)
 
-IN_A_ROW = 2
+IN_A_ROW = 4
+"""So often a chunk is made, each time from the last commit and under newer conditions, before somebody is asked."""
 
 
 class Faults:
-    """Tells faults. The second without a chunk between also pauses the session, and so does one that must halt it."""
+    """Tells faults. The last of `IN_A_ROW` without a chunk between also pauses the session, until somebody tries again;
+    so does one that must halt it.
+    """
 
     def __init__(self, context: SessionContext, mailbox: Mailbox) -> None:
         self._session, self._emit, self._counters = context.session, context.emit, context.counters
@@ -35,7 +38,7 @@ class Faults:
             self._mailbox.pause()
         if halt:
             self._mailbox.cancel_chunk()
-        self._emit(api.Fault(self._session, code, detail, fatal))
+        self._emit(api.Fault(self._session, code, detail, fatal, whole=not halt))
 
     def chunk_failed(self, chunk: int, problem: Exception, halt: bool) -> None:
         match problem:

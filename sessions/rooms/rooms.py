@@ -204,6 +204,8 @@ class Rooms:
         late = self._clock.now() - UNATTENDED_S
         empty = {room: at for room in self.open_rooms() if (at := room.empty_since) is not None and at <= late}
         rooms = {room.session.world: room for room in sorted(empty, key=empty.__getitem__)}
+        if not rooms:
+            return
         world = Fleet(self._door.capacity(), self._door.sessions()).gives_way(card, tuple(rooms))
         if world is None:
             return

@@ -165,7 +165,7 @@ class Beside:
             case api.ChunkCancelled():
                 lane.taken.pop(event.chunk, None)
                 self._chronicle.record(events.ChunkDropped(event.chunk, event.epoch), epoch, branch)
-            case api.Fault() if not (event.prompt_version or event.adapters_version):
+            case api.Fault() if event.of_chunk:
                 lane.taken.clear()
                 self._chronicle.record(events.Faulted(event.code, event.detail, event.fatal), epoch, branch)
                 if event.fatal:

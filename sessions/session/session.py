@@ -18,11 +18,11 @@ from ..audience import Audience
 from ..counters import RoomsCounters
 from ..journal import events
 from ..journal.journal import Journal
-from ..rate import Rate
 from ..states import Cause, may, move
 from .ack import PendingAck, Reply
 from .adapters import SessionStack
 from .chronicle import Chronicle
+from .faults import FaultsTold
 from .futures import Future, Futures
 from .inbox import Inbox, keymap, partly
 from .inflight import InflightInputs
@@ -45,17 +45,15 @@ class Session:
         audience: Audience,
         engine: api.SuspendableEngine | None = None,
     ) -> None:
-        self.spec = spec
-        self.state = messages.WorldState.OPENING
+        self.spec, self.state = spec, messages.WorldState.OPENING
         self.epoch, self.next_chunk = 0, 0
         self.prompts, self._inflight = PromptMemory(), InflightInputs()
         self.card: api.CardInfo | None = None
         self._chronicle = Chronicle(journal, spec.name, lambda: self.epoch)
         self.record = self._chronicle.record
         """Journal an event; also for what happens around the session: who came, went or took the wheel."""
-        self._door, self._clock = door, clock
         self._futures = Futures(spec.name, door, clock, engine)
-        self._counters, self._audience = counters, audience
+        self._door, self._counters, self._audience = door, counters, audience
         self._inbox: Inbox | None = None
         self._paused = False
         given = door, self.record, self._inflight, audience
@@ -68,7 +66,7 @@ class Session:
         )
         self._first_chunk: int | None = None
         """The chunk that is due while the world waits for its first prompt."""
-        self._fault_rate = Rate(per_s=2.0, burst=4)
+        self._faults = FaultsTold(self.record, audience, self._prompting, self.adapters, counters, clock)
 
     @property
     def world(self) -> str:
@@ -176,9 +174,7 @@ class Session:
         if not may(self.state, Cause.PAUSE):
             reply(messages.Problem(code="not_running", detail=f"the world is {self.state}", id=message.id))
             return
-        self._move(Cause.PAUSE)
-        self._paused = True
-        self.turns.tell_worlds(api.Pause)
+        self._stand_still()
         reply(messages.Accepted(id=message.id))
         reply(messages.Applied(id=message.id, chunk=self.next_chunk))
 
@@ -305,18 +301,22 @@ class Session:
         self.record(events.ChunkCommitted(event.chunk, event.epoch, event.digest, event.late_us, event.timings))
 
     def _fault(self, event: api.Fault) -> None:
-        self._counters.take_fault(event.code)
-        self.record(events.Faulted(code=event.code, detail=event.detail, fatal=event.fatal))
-        chunk_failed = not (event.prompt_version or event.adapters_version)
-        if chunk_failed and self._inflight.failed(self.epoch, self.next_chunk - 1):
+        if event.of_chunk and self._inflight.failed(self.epoch, self.next_chunk - 1):
             self.prompts.rebuild()
-        told = self._prompting.failed(event) or self.adapters.failed(event)
-        if not told and (event.fatal or self._fault_rate.allows(self._clock.now())):
-            self._audience.tell(messages.Problem(code=event.code, detail=event.detail))
-        if event.fatal:
+        self._faults.tell(event)
+        if event.ends:
             self.close(event.code)
+        elif event.fatal:
+            self._stand_still()
         else:
             self._begin_when_prompted(self._first_chunk)
+
+    def _stand_still(self) -> None:
+        """Until who drives resumes the world."""
+        if may(self.state, Cause.PAUSE):
+            self._move(Cause.PAUSE)
+        self._paused = True
+        self.turns.tell_worlds(api.Pause)
 
     def _move(self, cause: Cause) -> None:
         self.state = move(self.state, cause, lambda *moved: self.record(events.StateMoved(*moved)))

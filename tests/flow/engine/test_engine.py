@@ -328,7 +328,7 @@ def test_what_cannot_be_served_is_refused_by_name() -> None:
     play(scene)
 
 
-def test_one_fault_loses_one_chunk_and_the_second_in_a_row_pauses() -> None:
+def test_a_fault_loses_one_chunk_and_the_fourth_in_a_row_pauses() -> None:
     async def scene() -> None:
         engine, device = await started()
         driver, neighbour = Person(engine, "a"), Person(engine, "b")
@@ -345,13 +345,18 @@ def test_one_fault_loses_one_chunk_and_the_second_in_a_row_pauses() -> None:
         device.fail = fail
         await asyncio.sleep(1)
         assert driver.faults == [
-            api.Fault("a", "step_failed", "FloatingPointError: latents of 1 row are not finite", fatal=False)
+            api.Fault(
+                "a", "step_failed", "FloatingPointError: latents of 1 row are not finite", fatal=False, whole=True
+            )
         ]
         chunks = [event.chunk for _, event in driver.done]
         assert chunks == list(range(len(chunks))), "the chunk was made again from the last commit"
-        broken = 2
+        broken = 3
         await asyncio.sleep(1)
-        assert [fault.fatal for fault in driver.faults] == [False, False, True]
+        assert [fault.fatal for fault in driver.faults] == [False] * 4, "bad chunks, and it goes on"
+        broken = 4
+        await asyncio.sleep(1)
+        assert [fault.fatal for fault in driver.faults] == [False] * 7 + [True]
         paused = len(driver.frames)
         await neighbour.open()
         await asyncio.sleep(1)
@@ -390,7 +395,7 @@ def test_frames_that_are_not_what_the_card_promises_are_a_fault() -> None:
 
         device.change = not_a_picture
         await asyncio.sleep(0.5)
-        assert [fault.code for fault in driver.faults] == ["bad_frames", "bad_frames"]
+        assert [fault.code for fault in driver.faults] == ["bad_frames"] * 4
         assert driver.faults[0].detail == "frames are float32 (all finite: True), the card promises uint8"
         await closed(engine, driver)
 
@@ -405,7 +410,9 @@ def test_a_prompt_that_was_never_encoded_is_a_fault_and_not_a_crash() -> None:
         await asyncio.sleep(0.3)
         known, driver.key = driver.key, "0123"
         await asyncio.sleep(0.06)
-        assert driver.faults[0] == api.Fault("a", "unknown_prompt", "no feature 0123: encode the prompt again", False)
+        fault = driver.faults[0]
+        assert (fault.code, fault.fatal) == ("unknown_prompt", False)
+        assert fault.detail == "no feature 0123: encode the prompt again"
         driver.key = known
         engine.post(api.Resume("a"))
         await asyncio.sleep(1)

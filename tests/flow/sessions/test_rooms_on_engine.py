@@ -8,7 +8,17 @@ from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.replay import read, replay
-from worldroom.sessions.messages import Applied, Input, KeyEdge, Problem, Prompt, ResetWorld, WorldState
+from worldroom.sessions.messages import (
+    Applied,
+    Input,
+    KeyEdge,
+    Problem,
+    Prompt,
+    ResetWorld,
+    ResumeWorld,
+    StateChanged,
+    WorldState,
+)
 from worldroom.sessions.rooms.participant import Participant
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_door import Screen
@@ -108,11 +118,50 @@ def test_a_tap_of_a_chunk_that_failed_shows_in_its_second_try() -> None:
     run(main())
 
 
-def test_a_world_whose_engine_gives_up_is_closed_and_its_slot_is_free() -> None:
+def test_bad_chunks_in_a_row_ask_who_drives_and_the_world_goes_on_from_its_last_chunk() -> None:
     async def main() -> None:
         server = Server()
         await server.start()
-        _, screen = await server.join()
+        driver, screen = await server.join()
+        await asyncio.sleep(0.5)
+        left = 0
+
+        def fail(batch: Batch) -> None:
+            nonlocal left
+            if left and batch.kind is StepKind.DENOISE:
+                left -= 1
+                raise FloatingPointError("latents of 1 row are not finite")
+
+        def states() -> list[WorldState]:
+            return [m.state for m in screen.messages if isinstance(m, StateChanged)]
+
+        server.device.fail = fail
+        left = 2
+        await asyncio.sleep(0.5)
+        assert left == 0 and WorldState.PAUSED not in states(), "two bad chunks are tried again"
+        left = 100
+        await asyncio.sleep(2.0)
+        assert states()[-1] is WorldState.PAUSED and left == 96, "then the device is left to others"
+        assert [m.code for m in screen.messages if isinstance(m, Problem)][-1] == "step_failed"
+        driver.receive(ResumeWorld(id=1))
+        await asyncio.sleep(0.5)
+        assert states()[-1] is WorldState.PAUSED and left == 92, "it is tried again, in vain"
+        left, shown = 0, len(screen.frames)
+        driver.receive(ResumeWorld(id=2))
+        await asyncio.sleep(0.5)
+        assert len(screen.frames) > shown + 5
+        done = [event.chunk for event in server.events(screen) if isinstance(event, events.ChunkCommitted)]
+        assert done == list(range(len(done))), "the same world, and no chunk of it is lost"
+        await server.stop()
+
+    run(main())
+
+
+def test_a_world_that_stands_still_is_left_like_any_other_and_comes_back_paused() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        driver, _ = await server.join()
         await asyncio.sleep(0.5)
 
         def fail(batch: Batch) -> None:
@@ -120,11 +169,13 @@ def test_a_world_whose_engine_gives_up_is_closed_and_its_slot_is_free() -> None:
 
         server.device.fail = fail
         await asyncio.sleep(2.0)
-        assert [m.code for m in screen.messages if isinstance(m, Problem)][-1] == "room_closed"
-        assert server.rooms.views() == ()
-        assert server.engine.capacity()[0].sessions == 0
+        driver.leave()
+        assert server.rooms.views()[0].state is WorldState.HELD
         server.device.fail = lambda batch: None
-        _, again = await server.join()
+        back, again = await server.join(driver.token)
+        await asyncio.sleep(0.5)
+        assert server.rooms.views()[0].state is WorldState.PAUSED and not again.frames
+        back.receive(ResumeWorld(id=1))
         await asyncio.sleep(0.5)
         assert len(again.frames) > 5
         await server.stop()
