@@ -20,9 +20,9 @@ from ..shared.road.chunk import Latent
 from .loop import Denoised, DriveCarry, DriveResult, DriveRow, DriveState
 
 SKIP_BELOW = 0.08
-"""Above every residual of the shipped weights (at most .070 with 2 steps, .035 with 3 and 4): three frames of four
-skip, off by less than a third of what the recipe declares. A residual beyond it is unlike all that was measured, and
-every pass runs. With other weights: `worldroom bench skip`.
+"""Above every residual of the shipped weights (at most .070 with 2 steps, .035 with 3 and 4): under one look three
+frames of four skip, while it fades none does, off by less than a third of what the recipe declares. A residual beyond
+it is unlike all that was measured, and every pass runs. With other weights: `worldroom bench skip`.
 """
 
 

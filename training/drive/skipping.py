@@ -126,10 +126,15 @@ def _row(drive: LoadedCard, below: float, worlds: int, frames: int, progress: Ca
 
 
 def play(drive: LoadedCard, skip: SkipLastPass, number: int, frames: int, tally: Tally) -> list[str]:
-    """World `number` on an exact card, as a server with `skip` would show it; returns the frames' digests."""
-    own = skip.start()
-    session = ParitySession(drive, 0, number, journey(number, frames), lambda look: ONE_HOT[int(look)])
+    """World `number` on an exact card, as a server with `skip` would show it; returns the frames' digests.
+
+    What was learnt under one look is forgotten under another, as an intercepted loop does."""
+    own, inputs = skip.start(), journey(number, frames)
+    session = ParitySession(drive, 0, number, inputs, lambda look: ONE_HOT[int(look)])
     while not session.finished:
+        frame = len(session.outcomes)
+        if inputs[frame].shares != inputs[max(0, frame - 1)].shares:
+            own = skip.start()
         session.begin()
         before: Latent | None = None
         while (plan := session.plan) is not None:

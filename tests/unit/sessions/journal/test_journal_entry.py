@@ -20,7 +20,7 @@ def test_an_entry_has_session_number_time_epoch_branch_and_cause() -> None:
 
 
 def test_every_type_is_a_group_and_a_word() -> None:
-    groups = {"session", "input", "prompt", "segment", "chunk", "frame", "preference", "weights"}
+    groups = {"session", "input", "prompt", "segment", "chunk", "frame", "preference", "weights", "adapters"}
     tags = [kind.__struct_config__.tag for kind in events.JournalEvent.__args__]
     assert {tag.partition(".")[0] for tag in tags} == groups
     assert len(set(tags)) == len(tags)
