@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ..clock import Clock, SystemClock
+from ..engine import heap
 from ..engine.api import Capacity, CardInfo
 from ..engine.device.memory import host_memory
 from ..engine.spec import EngineSpec
@@ -200,6 +201,7 @@ async def _warm_up(
     except BaseException:
         server.should_exit = True
         raise
+    heap.set_apart()  # else a storm of offers stops every room for .2 s while the collector goes through all of it
     host, port = listener.getsockname()[:2]
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     scheme = "http" if spec.tls is None else "https"
