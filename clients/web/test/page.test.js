@@ -136,9 +136,27 @@ test('case 54: half of a surrogate pair becomes a sign that can travel', () => {
   assert.equal(wellFormed('a\ud83d b \ud83d\ude00'), 'a\ufffd b \ud83d\ude00');
 });
 
+/** A card's entry of a device. @param {string} card @param {number} sessions @param {number} most @param {object} more */
+function entry(card, sessions, most, more = {}) {
+  const one = { card, device: 'gpu0', sessions, asleep: 0, sessions_max: most, waiting: 0, share_max: 0.8, price_us: 100, chunk_us: 1000, ...more };
+  return { ...one, share_used: ((one.sessions - one.asleep) * one.price_us) / one.chunk_us };
+}
+
+test('cards of one device share its time, so their places are not added', () => {
+  const dear = { price_us: 400 };
+  assert.equal(places([entry('drive', 0, 8), entry('wan', 0, 2, dear)]), '8 of 8 places free');
+  assert.equal(places([entry('drive', 4, 8), entry('wan', 1, 2, dear)]), 'All 5 places taken: you stand in line');
+  assert.equal(places([entry('drive', 1, 8), entry('wan', 0, 2, dear)], 'wan'), '1 of 1 places free');
+  assert.equal(places([entry('drive', 0, 2), entry('wan', 0, 2, dear)]), '3 of 3 places free', 'two have a place, one more has time');
+  assert.equal(places([entry('drive', 0, 1, { price_us: 3000 })]), '1 of 1 places free', 'alone it may be slow');
+});
+
 test('the lobby names places, rooms and times', () => {
-  assert.equal(places([{ card: 'drive', sessions: 3, sessions_max: 8, waiting: 0 }]), '5 of 8 places free');
-  assert.equal(places([{ card: 'drive', sessions: 8, sessions_max: 8, waiting: 2 }]), 'All 8 places taken, 2 in line');
+  assert.equal(places([entry('drive', 3, 8)]), '5 of 8 places free');
+  assert.equal(places([entry('drive', 8, 8, { waiting: 2 })]), 'All 8 places taken, 2 in line');
+  assert.equal(places([entry('drive', 8, 8), entry('drive', 2, 8, { device: 'gpu1' })]), '6 of 16 places free');
+  assert.equal(places([entry('drive', 8, 8, { asleep: 2 })]), '2 of 8 places free', 'who sleeps has none');
+  assert.equal(places([]), '');
   assert.equal(ago(90_000), '1 min ago');
   assert.equal(ago(3 * 3_600_000), '3 h ago');
   const view = (/** @type {string} */ room, /** @type {number} */ viewers) => ({ room, viewers, card: 'toy', state: 'running', driver: true });

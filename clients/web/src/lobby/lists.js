@@ -10,7 +10,13 @@ export const CONSENT_KEY = 'worldroom:consent';
  *   about?: string,
  * }} Card
  */
-/** @typedef {{ card: string, device: string, sessions: number, sessions_max: number, waiting: number }} Capacity */
+/**
+ * Shares are of a device's time, the most that is given of it is the same for all of its cards.
+ * @typedef {{
+ *   card: string, device: string, sessions: number, asleep: number, sessions_max: number, waiting: number,
+ *   share_used: number, share_max: number, price_us: number, chunk_us: number,
+ * }} Capacity
+ */
 /** @typedef {{ room: string, card: string, state: string, viewers: number, driver: boolean }} RoomView */
 
 /** @type {Record<string, string>} */
@@ -24,14 +30,43 @@ export function pictureOf(card) {
   return `web/worlds/${PICTURED.get(card) ?? 'world.svg'}`;
 }
 
-/** @param {Capacity[]} capacity */
-export function places(capacity) {
-  const most = capacity.reduce((sum, each) => sum + each.sessions_max, 0);
-  const free = Math.max(0, most - capacity.reduce((sum, each) => sum + each.sessions, 0));
-  const lines = new Map(capacity.map((each) => [each.device, each.waiting])); // one line for all cards of a device
+/**
+ * How many more find a place, at most: cards of one device have places of their own and share its time, so the cheapest
+ * come first. An empty device takes one, whatever it costs.
+ * @param {Capacity[]} device all cards of one device
+ * @param {string} [card] of this one alone
+ */
+function free(device, card) {
+  const used = device.reduce((sum, each) => sum + each.share_used, 0);
+  const share = (/** @type {Capacity} */ each) => (each.chunk_us > 0 ? each.price_us / each.chunk_us : 0);
+  let left = Math.max(0, (device[0]?.share_max ?? 0) - used);
+  let count = 0;
+  const asked = device.filter((each) => card === undefined || each.card === card);
+  for (const each of asked.sort((a, b) => share(a) - share(b))) {
+    const empty = Math.max(0, each.sessions_max - awake(each));
+    const fit = share(each) > 0 ? Math.floor(left / share(each) + 1e-9) : empty;
+    const more = Math.min(empty, used === 0 && count === 0 ? Math.max(1, fit) : fit);
+    left -= more * share(each);
+    count += more;
+  }
+  return count;
+}
+
+/** @param {Capacity} each */
+function awake({ sessions, asleep }) {
+  return sessions - asleep;
+}
+
+/** @param {Capacity[]} capacity of all cards @param {string} [card] what is said of this one alone */
+export function places(capacity, card) {
+  const devices = [...new Set(capacity.map(({ device }) => device))].map((name) => capacity.filter(({ device }) => device === name));
+  const left = devices.reduce((sum, device) => sum + free(device, card), 0);
+  const asked = capacity.filter((each) => card === undefined || each.card === card);
+  const most = left + asked.reduce((sum, each) => sum + awake(each), 0);
+  const lines = new Map(asked.map((each) => [each.device, each.waiting])); // one line for all cards of a device
   const waiting = [...lines.values()].reduce((sum, each) => sum + each, 0);
-  if (most === 0) return '';
-  if (free > 0) return `${free} of ${most} places free`;
+  if (asked.length === 0) return '';
+  if (left > 0) return `${left} of ${most} places free`;
   return waiting > 0 ? `All ${most} places taken, ${waiting} in line` : `All ${most} places taken: you stand in line`;
 }
 

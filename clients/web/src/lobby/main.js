@@ -45,8 +45,8 @@ function show(cards, capacity, rooms) {
   none.hidden = cards.length > 0;
   say(none, 'The models of this server are loading.');
   say(element('places', HTMLElement), places(capacity));
-  const now = JSON.stringify([cards, capacity.map((each) => places([each]))]);
-  if (now !== drawn) worlds.replaceChildren(...cards.map((card) => world(card, capacity.filter((each) => each.card === card.name))));
+  const now = JSON.stringify([cards, cards.map(({ name }) => places(capacity, name))]);
+  if (now !== drawn) worlds.replaceChildren(...cards.map((card) => world(card, capacity)));
   drawn = now;
   const live = watchable(rooms).map(({ room, card, viewers }) => {
     const title = cards.find(({ name }) => name === card)?.title ?? card;
@@ -57,7 +57,7 @@ function show(cards, capacity, rooms) {
 
 /**
  * @param {Card} card
- * @param {Capacity[]} capacity of it, device by device
+ * @param {Capacity[]} capacity of all cards, device by device
  */
 function world(card, capacity) {
   const picture = make('img');
@@ -76,7 +76,7 @@ function world(card, capacity) {
       ...(card.about ? [make('p', { text: card.about })] : []),
       make('p', { class: 'keys' }, keys),
     ]),
-    make('div', { class: 'foot' }, [make('span', { text: places(capacity) }), play]),
+    make('div', { class: 'foot' }, [make('span', { text: places(capacity, card.name) }), play]),
   ]);
 }
 
