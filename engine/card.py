@@ -142,6 +142,7 @@ class CardRuntime:
             about=card.about,
             pointer=card.pointer,
             prompt_chars=card.prompt_chars,
+            prompts_max=card.prompts_max,
             adapters=() if self.loaded.adapters is None else adapters,
             takes=able.takes,
             gives=able.gives,

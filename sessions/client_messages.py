@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from .adapter_messages import Adapt
-from .terms import ChannelMessage, ControlLevel, Keep, KeyCode, PromptText, Seq
+from .terms import ChannelMessage, ControlLevel, Keep, KeyCode, PromptText, Seq, Weight
 
 
 class KeyEdge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,13 +43,30 @@ class Transition(StrEnum):
     RECACHE = "recache"
 
 
+class WeighedText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of several texts that a world is a mix of. Weights count against each other: 3 and 1 are 75 and 25 %."""
+
+    text: PromptText
+    weight: Weight = 1.0
+
+
 class Prompt(ChannelMessage, frozen=True):
-    """Change the world by words. `seconds` is the length of a blend; a cut happens at the next chunk."""
+    """Change the world by words. `seconds` is the length of a blend; a cut happens at the next chunk.
+
+    `others`: texts that are mixed into the world beside `text`, which has `weight`; `Welcome.prompts_max` in all.
+    `at`: the chunk at which it begins to change, as receipts count them; None or a past one = the next. `over`: so many
+    chunks instead of `seconds`. A schedule is several of these in the order of their chunks, at most four that wait:
+    once one took effect, those that were asked before it and still wait are answered with the problem `overtaken`.
+    """
 
     id: Seq
     text: PromptText
     transition: Transition = Transition.BLEND
     seconds: Annotated[float, Meta(ge=0.0, le=10.0)] = 0.5
+    weight: Weight = 1.0
+    others: Annotated[tuple[WeighedText, ...], Meta(max_length=3)] = ()
+    at: Seq | None = None
+    over: Annotated[int, Meta(ge=0, le=1000)] | None = None
 
 
 class PauseWorld(ChannelMessage, frozen=True):

@@ -32,6 +32,7 @@ from .client_messages import Rewind as Rewind
 from .client_messages import Shown as Shown
 from .client_messages import Transition as Transition
 from .client_messages import Way as Way
+from .client_messages import WeighedText as WeighedText
 from .terms import ChannelMessage as ChannelMessage
 from .terms import ControlLevel as ControlLevel
 from .terms import Grant as Grant
@@ -80,7 +81,8 @@ class Welcome(ChannelMessage, frozen=True):
 
     `first_frame` None = worlds begin from words alone. `recache`: prompts may use that transition. `pointer`: the
     world takes motion. `prompt_chars`: code points that a prompt may have. `lease_s`: so long an empty room is held.
-    `adapters`: names that `Adapt` takes. `stack`: what the world has of them.
+    `adapters`: names that `Adapt` takes. `stack`: what the world has of them. `prompts_max`: texts that one prompt may
+    mix, 1 = this world mixes none.
     """
 
     room: str
@@ -107,6 +109,7 @@ class Welcome(ChannelMessage, frozen=True):
     lease_s: float = 0.0
     adapters: tuple[str, ...] = ()
     stack: tuple[AdapterChoice, ...] = ()
+    prompts_max: int = 1
 
 
 class Accepted(ChannelMessage, frozen=True):
@@ -156,12 +159,15 @@ class PromptChanged(ChannelMessage, frozen=True):
     """The world's prompt is now this version (sent to everyone in the room).
 
     `understood` and `missed`: words of it that the world knows and does not know; both empty where it cannot tell.
+    `weight` and `others`: as they were asked for.
     """
 
     version: int
     text: str
     understood: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
+    weight: float = 1.0
+    others: tuple[WeighedText, ...] = ()
 
 
 class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ Unit = Annotated[float, Meta(ge=-1.0, le=1.0)]
 KeyCode = Annotated[str, Meta(min_length=1, max_length=24, pattern=r"^[A-Za-z0-9]+$")]
 PersonName = Annotated[str, Meta(min_length=1, max_length=32, pattern=r"^[^\x00-\x1f\x7f]+$")]
 PromptText = Annotated[str, Meta(min_length=1, max_length=2000)]
+Weight = Annotated[float, Meta(gt=0.0, le=100.0)]
 ControlLevel = tuple[Annotated[int, Meta(ge=0, lt=64)], Annotated[float, Meta(ge=0.0, le=1.0)]]
 
 

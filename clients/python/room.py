@@ -5,7 +5,7 @@ Reconnects by itself with its token, honouring Retry-After with jitter. All time
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,9 +101,24 @@ class RoomClient:
         self.release(key)
         return seq
 
-    async def prompt(self, text: str, transition: Transition = Transition.BLEND, seconds: float = 0.5) -> int:
-        """Change the world by words; the id for `applied`. Raises `RoomRefused`, which says what is wrong with them."""
-        return await self._steer(lambda id: wire.Prompt(id, text, transition, seconds))
+    async def prompt(
+        self,
+        text: str,
+        transition: Transition = Transition.BLEND,
+        seconds: float = 0.5,
+        *,
+        weight: float = 1.0,
+        others: Mapping[str, float] | None = None,
+        at: int | None = None,
+        over: int | None = None,
+    ) -> int:
+        """Change the world by words; the id for `applied`. Raises `RoomRefused`, which says what is wrong with them.
+
+        `others`: texts and weights of a mix, beside this one with `weight`. `at`: the chunk to begin at. `over`: chunks
+        instead of `seconds`.
+        """
+        texts = tuple(wire.WeighedText(each, share) for each, share in (others or {}).items())
+        return await self._steer(lambda id: wire.Prompt(id, text, transition, seconds, weight, texts, at, over))
 
     async def adapt(self, *stack: str | tuple[str, float]) -> int:
         """Put adapters beside the world's weights, by name or (name, scale); none takes them away."""

@@ -16,6 +16,7 @@ class CardInfo(Message, frozen=True):
     `about`: one sentence for people. `pointer`: it takes motion. `prompt_chars`: code points that a prompt may have.
     `takes` and `gives`: what goes into a session and comes out of it (text, controls, first_frames; packets).
     `previews`: it shows parts of a chunk before that is done. `adapters`: names of those that its worlds may have.
+    `prompts_max`: texts that one prompt may mix.
     """
 
     name: str
@@ -38,6 +39,7 @@ class CardInfo(Message, frozen=True):
     gives: tuple[str, ...] = ()
     previews: bool = False
     adapters: tuple[str, ...] = ()
+    prompts_max: int = 4
 
 
 class PoolBytes(Message, frozen=True):

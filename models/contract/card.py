@@ -16,6 +16,8 @@ from .placement import INPUT, OUTPUT, REALTIME, Payload, Program
 from .recipe import RecipeSpec
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+PROMPTS_MAX = 4
+"""Texts that any prompt may mix; a blend of two such mixes has twice as many shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,8 @@ class ModelCard:
 
     `loops`: the first one is the main loop, which makes frames. `random_weights`: a family's tiny card. Its weights are
     drawn from a seed: it runs anywhere and shows noise. `about`: one sentence for people. `pointer`: conditions may
-    hold motion. `prompt_chars`: code points of a prompt. Raises `CardFault` with the field that cannot be right.
+    hold motion. `prompt_chars`: code points of a prompt. `prompts_max`: texts that one prompt may mix. Raises
+    `CardFault` with the field that cannot be right.
     """
 
     name: str
@@ -150,6 +153,7 @@ class ModelCard:
     about: str = ""
     pointer: bool = False
     prompt_chars: int = 500
+    prompts_max: int = PROMPTS_MAX
 
     def __post_init__(self) -> None:
         check_card(self)
@@ -221,6 +225,7 @@ def _judged(card: ModelCard) -> Iterator[tuple[str, bool, str]]:
     yield "controls", _once(keys), f"a key presses one control: {keys}"
     yield "suggestions", bool(card.suggestions), "a world starts with the first one, there is none"
     yield "suggestions", _once(card.suggestions) and all(map(str.strip, card.suggestions)), "each is a text of its own"
+    yield "prompts_max", 1 <= card.prompts_max <= PROMPTS_MAX, f"1 to {PROMPTS_MAX}, not {card.prompts_max}"
     writes = [kind for kind in (StepKind.COMMIT, StepKind.COMMIT_DENOISE, StepKind.RECACHE) if card.asks(kind)]
     yield "cache", card.cache is not None or not writes, f"{', '.join(writes)} write a cache, the card has none"
     nodes = [node.name for node in card.program.loops]

@@ -69,6 +69,7 @@ def matrix_game_card(spec: MatrixGameSpec) -> ModelCard:
             bytes_per_entry=footprint.entry_elements(spec) * width,
             carry_bytes=footprint.carry_elements(spec) * width,
         ),
+        prompts_max=1,
         suggestions=("a meadow under a blue sky", "red rocks at dusk", "a snowy valley"),
         random_weights=spec.random,
     )

@@ -44,6 +44,7 @@ from ...sessions.messages import (
     StateChanged,
     Transition,
     Way,
+    WeighedText,
     Welcome,
     WorldState,
 )
@@ -123,6 +124,7 @@ __all__ = [
     "StateChanged",
     "Transition",
     "Way",
+    "WeighedText",
     "Welcome",
     "WireError",
     "WorldState",

@@ -133,7 +133,8 @@ def _take(episode: Episode, entry: Entry, begun: dict[tuple[int, int, int], even
         case events.EpochStarted():
             episode.seeds[event.epoch] = event.seed
         case events.PromptAsked():
-            episode.prompts[event.number] = event.text
+            texts = event.text, *(episode.prompt_of(part.number) for part in event.parts)
+            episode.prompts[event.number] = " + ".join(texts)
             episode.redacted = episode.redacted or event.text.startswith("redacted:")
         case events.FeedbackGiven():
             episode.rewards[event.chunk] = episode.rewards.get(event.chunk, 0.0) + event.value

@@ -136,12 +136,26 @@ class InputReceived(Event, frozen=True, tag="input.received", omit_defaults=True
 # ---- prompt.* ------------------------------------------------------------------------------------------------------
 
 
-class PromptAsked(Event, frozen=True, tag="prompt.asked"):
+class MixedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another text of a mix: the number under which it was asked, and its weight against the others'."""
+
+    number: int
+    weight: float
+
+
+class PromptAsked(Event, frozen=True, tag="prompt.asked", omit_defaults=True):
+    """`parts`: what is mixed into it, each asked before; it has `weight` itself. `at`: the chunk it waits for, -1 =
+    none.
+    """
+
     participant: str
     number: int
     text: str
     transition: Transition
     frames: int
+    weight: float = 1.0
+    parts: tuple[MixedPart, ...] = ()
+    at: int = -1
 
 
 class PromptReady(Event, frozen=True, tag="prompt.ready", omit_defaults=True):

@@ -176,7 +176,7 @@ class Participant:
             ) if self.role is not Role.DRIVER:
                 self._problem("not_driving", "only the driver steers", message.id)
             case Prompt():
-                if not message.text.strip():
+                if not all(text.strip() for text in (message.text, *(other.text for other in message.others))):
                     self._problem("empty_prompt", "a prompt needs words", message.id)
                 elif not self._prompts.allows(self._clock.now()):
                     self._counters.messages_dropped += 1

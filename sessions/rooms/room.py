@@ -270,6 +270,7 @@ class Room:
                 lease_s=self.spec.lease_s,
                 adapters=card.adapters,
                 stack=session.adapters.now.stack,
+                prompts_max=card.prompts_max,
             ),
         )
         if prompt is not None:

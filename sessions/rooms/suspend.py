@@ -17,7 +17,7 @@ from ..journal.entry import JournalVersion
 from ..journal.history import History, JournalCut
 from ..journal.store import StoreError
 from ..messages import WorldState
-from ..session.prompts import PromptsRecord
+from ..session.prompt_versions import PromptsRecord
 from ..session.session import Session
 from .room import Room
 from .suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError
@@ -149,8 +149,8 @@ class RoomSuspension:
         self._engine.post(Close(session=answer.session))
         versions = record.prompts.versions
         session.restore(msgspec.structs.replace(record, prompts=PromptsRecord((), {}, 0)), answer.card)
-        session.prompts.go_on(versions[-1].number)
-        refused = await session.turns.begin_elsewhere(answer.card, versions[-1].text)
+        session.prompts.go_on(max(version.number for version in (versions[-1], *record.prompts.planned)))
+        refused = await session.turns.begin_elsewhere(answer.card, versions[-1])
         if refused is not None:
             session.let_go()
             return refused

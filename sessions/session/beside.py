@@ -19,8 +19,8 @@ from .chronicle import Chronicle
 from .futures import Futures
 from .inbox import keymap
 from .lane import TAKEN_MAX, Lane
+from .prompt_versions import PromptVersion
 from .prompting import Prompting
-from .prompts import PromptVersion
 
 NO_FORK = "no_fork"
 

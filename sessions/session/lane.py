@@ -13,7 +13,7 @@ import msgspec
 from ...engine.api import Conditions, PromptShare
 from ..messages import FutureView
 from .futures import Future, MadeChunk
-from .prompts import PromptVersion
+from .prompt_versions import PromptVersion
 
 TAKEN_MAX = 64
 

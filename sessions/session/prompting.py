@@ -12,7 +12,8 @@ from ..journal import events
 from ..messages import Accepted, Problem, Prompt, Transition
 from .ack import PendingAck, Reply
 from .inflight import InflightInputs
-from .prompts import PromptMemory, PromptVersion
+from .prompt_versions import AT_ONCE, PromptVersion, Wanted
+from .prompts import PromptMemory
 
 
 class Prompting:
@@ -38,18 +39,39 @@ class Prompting:
             reply(problem)
             return False
         reply(Accepted(id=message.id))
-        frames = round(message.seconds * card.fps)
-        self.ask(message.text, message.transition, frames, participant, PendingAck(message.id, reply))
+        over = message.over
+        frames = round(message.seconds * card.fps) if over is None else over * card.frames_per_chunk
+        wanted = Wanted(message.weight, message.others, message.at)
+        self.ask(message.text, message.transition, frames, participant, PendingAck(message.id, reply), wanted)
         return True
 
     def ask(
-        self, text: str, transition: Transition, frames: int, participant: str = "", ack: PendingAck | None = None
+        self,
+        text: str,
+        transition: Transition,
+        frames: int,
+        participant: str = "",
+        ack: PendingAck | None = None,
+        wanted: Wanted = AT_ONCE,
     ) -> None:
-        """Ask the engine for the embedding of a new version, which it may give within the call."""
-        version = self._memory.ask(text, transition, frames, ack)
-        self._record(events.PromptAsked(participant, version.number, text, transition, version.frames))
-        for world in self._worlds():
-            self._door.post(api.EncodePrompt(session=world, version=version.number, text=text))
+        """Ask the engine for the embeddings of a new version, which it may give within the call."""
+        version = self._memory.ask(text, transition, frames, ack, wanted)
+        for part in version.parts:
+            self._record(events.PromptAsked(participant, part.number, part.text, Transition.CUT, 0))
+        parts = tuple(events.MixedPart(part.number, part.weight) for part in version.parts)
+        at = -1 if version.at is None else version.at
+        how = transition, version.frames, version.weight, parts, at
+        self._record(events.PromptAsked(participant, version.number, text, *how))
+        asked = *((part.number, part.text) for part in version.parts), (version.number, text)
+        for number, words in asked:
+            for world in self._worlds():
+                self._door.post(api.EncodePrompt(session=world, version=number, text=words))
+
+    def begin(self, chunk: int) -> None:
+        """This chunk is about to begin: turn to what waits for it."""
+        version = self._memory.due(chunk)
+        if version is not None:
+            self._turned(version, self._memory.take_ack(version.number))
 
     async def aside(self, text: str, participant: str) -> PromptVersion | api.Fault:
         """Have a prompt encoded for a future that is to stand beside this world."""
@@ -62,11 +84,12 @@ class Prompting:
 
     def failed(self, event: api.Fault) -> bool:
         """A version cannot be encoded, if the fault is of one; whether who asked for it is told."""
+        whole = self._memory.whole_of(event.prompt_version)
         self._memory.failed(event.prompt_version)
         if (answer := self._asides.pop(event.prompt_version, None)) is not None:
             answer.set_result(event)
             return True
-        ack = self._memory.take_ack(event.prompt_version)
+        ack = self._memory.take_ack(whole)
         if ack is not None:
             ack.reply(Problem(code=event.code, detail=event.detail, id=ack.id))
         return ack is not None
@@ -78,10 +101,16 @@ class Prompting:
             if aside is not None:
                 answer.set_result(aside)
             return
+        whole = self._memory.whole_of(event.version)
         version = self._memory.encoded(event.version, event.key, event.meaning)
-        ack = self._memory.take_ack(event.version)
+        ack = None if self._memory.waits(whole) else self._memory.take_ack(whole)
         self._record(events.PromptReady(number=event.version, key=event.key))
+        self._turned(version, ack)
+
+    def _turned(self, version: PromptVersion | None, ack: PendingAck | None) -> None:
         if ack is not None:
             self._inflight.expect(ack)
+        for late in self._memory.take_overtaken():
+            late.reply(Problem(code="overtaken", detail="a later prompt took effect before its chunk", id=late.id))
         if version is not None:
             self._audience.tell(version.changed())

@@ -4,48 +4,24 @@
     1 |          ____               blend: rises with the frames played, from whatever mix is there now
     0 |____/                        a prompt that arrives during a blend starts from the current mix: no jump
 
+A prompt may be a mix of several texts, and may wait for a chunk; both are whole once every text has its embedding.
+
 Pure: counts frames, never seconds of a clock. Survives reconnects because it belongs to the session.
 """
 
 from collections import deque
 from collections.abc import Mapping
 
-import msgspec
-
 from ...engine.api import CardInfo, PromptMeaning, PromptShare
-from ..messages import Problem, Prompt, PromptChanged, Transition
+from ..messages import Problem, Prompt, Transition
 from .ack import PendingAck
+from .prompt_versions import AT_ONCE, PromptPart, PromptsRecord, PromptVersion, Wanted
 
 VERSIONS_MAX = 64
-SHARES_MAX = 4
+SHARES_MAX = 8
 WAITING_MAX = 8
-
-
-class PromptVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One prompt of a session. `key` None = its embedding is not there yet; `frames` is the length of its blend.
-
-    `meaning`: which of its words count, where the card tells.
-    """
-
-    number: int
-    text: str
-    transition: Transition
-    frames: int
-    key: str | None = None
-    meaning: PromptMeaning | None = None
-
-    def changed(self) -> PromptChanged:
-        """What everybody in the room is told when the world turns to it."""
-        understood, missed = ((), ()) if self.meaning is None else (self.meaning.understood, self.meaning.missed)
-        return PromptChanged(version=self.number, text=self.text, understood=understood, missed=missed)
-
-
-class PromptsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The prompt memory: versions that took effect, oldest first, and the mix that the last one began from."""
-
-    versions: tuple[PromptVersion, ...]
-    start: dict[str, float]
-    played: int
+PLANNED_MAX = 4
+NO_MIX = "this world does not mix prompts"
 
 
 class PromptMemory:
@@ -56,6 +32,8 @@ class PromptMemory:
 
     def __init__(self) -> None:
         self._waiting: dict[int, PromptVersion] = {}
+        self._planned: dict[int, PromptVersion] = {}
+        self._overtaken: list[PendingAck] = []
         self._aside: dict[int, PromptVersion] = {}
         self._acks: dict[int, PendingAck] = {}
         self._versions: deque[PromptVersion] = deque(maxlen=VERSIONS_MAX)
@@ -86,20 +64,45 @@ class PromptMemory:
 
     def refuses(self, message: Prompt, card: CardInfo) -> Problem | None:
         """Why this message cannot become a version, if it cannot."""
-        given = len(message.text)
+        given = max(len(message.text), *(len(other.text) for other in message.others), 0)
         if given > card.prompt_chars:
             detail = f"this world takes {card.prompt_chars} characters, these are {given}"
             return Problem(code="prompt_too_long", detail=detail, id=message.id)
+        if len(message.others) >= card.prompts_max:
+            detail = f"this world mixes at most {card.prompts_max} prompts" if card.prompts_max > 1 else NO_MIX
+            return Problem(code="no_mix", detail=detail, id=message.id)
+        planned = sum(version.at is not None for version in (*self._waiting.values(), *self._planned.values()))
+        if message.at is not None and planned >= PLANNED_MAX:
+            return Problem(code="busy", detail=f"{PLANNED_MAX} prompts wait for their chunk already", id=message.id)
         if len(self._waiting) >= WAITING_MAX:
             return Problem(code="busy", detail="too many prompts wait to be encoded", id=message.id)
         if message.transition is Transition.RECACHE and not card.recache:
             return Problem(code="no_recache", detail="this world cannot rebuild its memory", id=message.id)
         return None
 
-    def ask(self, text: str, transition: Transition, frames: int, ack: PendingAck | None = None) -> PromptVersion:
-        """A new version that waits for its embedding; a blend takes `frames`, a cut none."""
+    def ask(
+        self,
+        text: str,
+        transition: Transition,
+        frames: int,
+        ack: PendingAck | None = None,
+        wanted: Wanted = AT_ONCE,
+    ) -> PromptVersion:
+        """A new version that waits for its embeddings; a blend takes `frames`, a cut none."""
+        parts = []
+        for other in wanted.others:
+            self._last += 1
+            parts.append(PromptPart(self._last, other.text, other.weight))
         self._last += 1
-        version = PromptVersion(self._last, text, transition, frames if transition is Transition.BLEND else 0)
+        version = PromptVersion(
+            number=self._last,
+            text=text,
+            transition=transition,
+            frames=frames if transition is Transition.BLEND else 0,
+            weight=wanted.weight,
+            parts=tuple(parts),
+            at=wanted.at,
+        )
         self._waiting[version.number] = version
         if ack is not None:
             self._acks[version.number] = ack
@@ -116,7 +119,7 @@ class PromptMemory:
         version = self._aside.pop(number, None)
         if version is None:
             return None
-        version = msgspec.structs.replace(version, key=key, meaning=meaning)
+        version = version.encoded(number, key, meaning)
         self._known.append(version)
         return version
 
@@ -135,33 +138,78 @@ class PromptMemory:
         """Who is told of this version; asked once."""
         return self._acks.pop(number, None)
 
+    def take_overtaken(self) -> list[PendingAck]:
+        """Who asked for versions that never take effect, because a newer one did before their chunk came."""
+        overtaken, self._overtaken = self._overtaken, []
+        return overtaken
+
+    def whole_of(self, number: int) -> int:
+        """The version that waits for the text of this number: itself, or the mix that it is a part of."""
+        waiting = self._waiting.values()
+        return next((each.number for each in waiting if any(part.number == number for part in each.parts)), number)
+
+    def waits(self, number: int) -> bool:
+        """For an embedding, or for its chunk."""
+        return number in self._waiting or number in self._planned
+
     def encoded(self, number: int, key: str, meaning: PromptMeaning | None = None) -> PromptVersion | None:
-        """The embedding of a version is there: the world turns to it. None when a newer one already did."""
-        version = self._waiting.pop(number, None)
-        if version is None or number < self.number:
+        """The embedding of a text is there: the world turns to its version when that is whole and waits for no chunk.
+
+        None when it does not turn, as when a newer version already took effect.
+        """
+        whole = self.whole_of(number)
+        version = self._waiting.get(whole)
+        if version is None:
             return None
+        version = self._waiting[whole] = version.encoded(number, key, meaning)
+        if version.mix is None:
+            return None
+        del self._waiting[whole]
+        if whole < self.number:
+            if version.at is not None:
+                self._overtake(whole)
+            return None
+        if version.at is not None:
+            self._planned[whole] = version
+            return None
+        return self._take_effect(version)
+
+    def due(self, chunk: int) -> PromptVersion | None:
+        """The world turns to the newest version that waited for this chunk or an earlier one."""
+        due = [number for number, version in self._planned.items() if version.at is not None and version.at <= chunk]
+        return self._take_effect(self._planned.pop(max(due))) if due else None
+
+    def _take_effect(self, version: PromptVersion) -> PromptVersion:
         self._start = self._weights(self._played)
         self._played = 0
         self._rebuild = self._rebuild or version.transition is Transition.RECACHE
-        version = msgspec.structs.replace(version, key=key, meaning=meaning)
         self._versions.append(version)
         self._known.append(version)
+        for older in [number for number in self._planned if number < version.number]:
+            del self._planned[older]
+            self._overtake(older)
         return version
+
+    def _overtake(self, number: int) -> None:
+        ack = self.take_ack(number)
+        if ack is not None:
+            self._overtaken.append(ack)
 
     def failed(self, number: int) -> PromptVersion | None:
         """The version cannot be encoded and never takes effect."""
         self._aside.pop(number, None)
-        return self._waiting.pop(number, None)
+        return self._waiting.pop(self.whole_of(number), None)
 
     def record(self) -> PromptsRecord:
         """Everything but what waits for its embedding and rebuilds to come."""
-        return PromptsRecord(self.versions(), dict(self._start), self._played)
+        return PromptsRecord(self.versions(), dict(self._start), self._played, tuple(self._planned.values()))
 
     def restore(self, record: PromptsRecord) -> None:
         """Be what was recorded; for a memory that was never asked."""
         self._versions.extend(record.versions)
         self._known.extend(record.versions)
-        self._last, self._start, self._played = self.number, dict(record.start), record.played
+        self._planned.update({version.number: version for version in record.planned})
+        self._last, self._start, self._played = max(self.number, *self._planned, 0), dict(record.start), record.played
 
     def go_on(self, number: int) -> None:
         """No version is known any more; numbers go on behind that one."""
@@ -188,13 +236,14 @@ class PromptMemory:
 
     def _weights(self, played: int) -> Mapping[str, float]:
         version = self.current
-        if version is None or version.key is None:
+        target = None if version is None else version.mix
+        if version is None or target is None:
             return {}
         done = 1.0 if not self._start or played >= version.frames else played / version.frames
         weights = {key: weight * (1.0 - done) for key, weight in self._start.items()} if done < 1.0 else {}
-        weights[version.key] = weights.get(version.key, 0.0) + done
-        strongest = sorted(weights, key=lambda key: weights[key], reverse=True)[:SHARES_MAX]
-        if version.key not in strongest:
-            strongest[-1] = version.key
+        for key, weight in target.items():
+            weights[key] = weights.get(key, 0.0) + weight * done
+        before = sorted((key for key in weights if key not in target), key=lambda key: weights[key], reverse=True)
+        strongest = {*target, *before[: SHARES_MAX - len(target)]}
         total = sum(weights[key] for key in strongest)
         return {key: weights[key] / total for key in weights if key in strongest and weights[key] > 0.0}

@@ -272,6 +272,7 @@ class Session:
     def _begin(self, chunk: int) -> None:
         card, epoch = self._opened(), self.epoch
         self._first_chunk = None
+        self._prompting.begin(chunk)
         conditions = self._inflight.begin(epoch, chunk, card, self._inbox, self.prompts, self.adapters.now.shares)
         self.next_chunk = chunk + 1
         self._counters.chunks_begun += 1

@@ -9,7 +9,7 @@ from ...engine.api import LatencyClass, Open, Opened
 from ..journal import events
 from ..messages import AdapterChoice
 from .adapters import AdaptersRecord
-from .prompts import PromptsRecord
+from .prompt_versions import PromptsRecord
 
 
 class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

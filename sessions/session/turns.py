@@ -18,6 +18,7 @@ from .chronicle import Chronicle
 from .futures import Future, Futures, Turn
 from .inflight import InflightInputs
 from .lane import Lane
+from .prompt_versions import PromptVersion
 from .prompting import Prompting
 from .prompts import PromptMemory
 
@@ -118,7 +119,7 @@ class Turns:
         if self.beside.lanes:
             self._part(participant, Keep.SKIP, 0)
 
-    async def begin_elsewhere(self, card: api.CardInfo, text: str) -> api.Refused | None:
+    async def begin_elsewhere(self, card: api.CardInfo, words: PromptVersion) -> api.Refused | None:
         """The weights that made this world are here no more: it begins anew with those of now, under those words, and
         stands still. The refusal when it has no place."""
         future, early = self._futures.elsewhere(), deque[api.Event]()
@@ -133,7 +134,7 @@ class Turns:
         self._turned(future.epoch)
         self._chronicle.record(events.WeightsLoaded(*made))
         self._chronicle.record(events.EpochStarted(future.epoch, seed, ""))
-        self._prompting.ask(text, Transition.CUT, frames=0)
+        self._prompting.ask(words.text, Transition.CUT, frames=0, wanted=words.wanted)
         take = self._take
         while early:  # asked for before there were words
             take(early.popleft())

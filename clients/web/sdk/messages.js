@@ -11,7 +11,9 @@
  * }} Input
  */
 /** @typedef {'cut' | 'blend' | 'recache'} Transition */
-/** @typedef {{ type: 'prompt', id: number, text: string, transition: Transition, seconds: number }} Prompt */
+/** One of several texts of a mix. @typedef {{ text: string, weight?: number }} WeighedText */
+/** @typedef {{ transition?: Transition, seconds?: number, weight?: number, others?: WeighedText[], at?: number | null, over?: number | null }} PromptHow */
+/** @typedef {{ type: 'prompt', id: number, text: string, transition: Transition, seconds: number } & PromptHow} Prompt */
 /** One of the server's adapters, and how strongly it acts. @typedef {{ name: string, scale: number }} AdapterChoice */
 /** @typedef {{ type: 'adapt', id: number, stack: AdapterChoice[] }} Adapt */
 /** @typedef {{ type: 'pauseworld' | 'resumeworld', id: number }} PauseOrResume */
@@ -41,7 +43,7 @@
  *   state: WorldState, epoch: number, chunk: number, resumed: boolean,
  *   first_frame: { width: number, height: number } | null, recache: boolean,
  *   protocol?: number, pointer?: boolean, prompt_chars?: number, lease_s?: number,
- *   adapters?: string[], stack?: AdapterChoice[],
+ *   adapters?: string[], stack?: AdapterChoice[], prompts_max?: number,
  * }} Welcome
  */
 /** @typedef {{ type: 'accepted', id: number }} Accepted */
@@ -50,7 +52,7 @@
 /** @typedef {{ type: 'statechanged', state: WorldState, epoch: number }} StateChanged */
 /** @typedef {{ branch: number, prompt: string, held: string[] }} FutureView */
 /** Futures in one picture, by rows of two; none = one again. @typedef {{ type: 'sidebyside', chunk: number, places: FutureView[] }} SideBySide */
-/** @typedef {{ type: 'promptchanged', version: number, text: string, understood?: string[], missed?: string[] }} PromptChanged */
+/** @typedef {{ type: 'promptchanged', version: number, text: string, understood?: string[], missed?: string[], weight?: number, others?: WeighedText[] }} PromptChanged */
 /** @typedef {{ type: 'adapterschanged', version: number, stack: AdapterChoice[] }} AdaptersChanged */
 /** @typedef {{ participant: string, name: string }} Person */
 /**

@@ -161,12 +161,15 @@ export class Room extends Emitter {
   }
 
   /**
-   * Resolves to the chunk from which on the world follows the words.
+   * Resolves to the chunk from which on the world follows the words. `others`: texts that are mixed in, this one has
+   * `weight`; `at`: the chunk to begin at; `over`: chunks instead of seconds.
    * @param {string} text
-   * @param {{ transition?: import('./messages.js').Transition, seconds?: number }} [how]
+   * @param {import('./messages.js').PromptHow} [how]
    */
-  prompt(text, { transition = 'blend', seconds = transition === 'blend' ? 0.5 : 0 } = {}) {
-    return this.ask({ type: 'prompt', text: wellFormed(text), transition, seconds }).applied;
+  prompt(text, { transition = 'blend', seconds = transition === 'blend' ? 0.5 : 0, others = [], ...how } = {}) {
+    const mixed = others.map((other) => ({ ...other, text: wellFormed(other.text) }));
+    const mix = mixed.length > 0 ? { others: mixed } : {};
+    return this.ask({ type: 'prompt', text: wellFormed(text), transition, seconds, ...mix, ...how }).applied;
   }
 
   pause() {

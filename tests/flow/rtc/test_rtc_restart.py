@@ -6,9 +6,10 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
 from worldroom.clients.bench.server import command
 from worldroom.clients.python.room import RoomClient
-from worldroom.rtc.wire import Transition, Welcome
+from worldroom.rtc.wire import Keep, Transition, Welcome
 from worldroom.sessions.journal import events
 from worldroom.tests.real_server import PATIENCE_S, driving, journaled, ready, served
 
@@ -57,6 +58,36 @@ async def test_the_world_goes_on_after_a_restart(tmp_path: Path) -> None:
     assert [event.chunk for event in done] == [*range(done[0].chunk, done[0].chunk + len(done))]
     played = await asyncio.to_thread(replayed, session, tmp_path)
     assert (played["same"], played["chunks"] >= len(done)) == (True, True), played
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+async def test_a_mix_that_waits_for_its_chunk_outlives_a_rewind_and_its_server(end: int, tmp_path: Path) -> None:
+    with served(tmp_path) as (process, base):
+        await ready(base)
+        async with driving(base) as (room, _):
+            await room.applied(await room.prompt("a red desert", Transition.CUT))
+            due = (await frames(room, 16))[-1] + 90
+            await room.prompt("violet dusk", others={"a green nebula": 3.0}, at=due, over=4)
+            await room.applied(await room.rewind(0.5))
+            await room.applied(await room.choose(Keep.THIS))
+            while (await frames(room, 4))[-1] < due - 30:
+                pass  # long enough to be written down
+            process.send_signal(end)
+            await asyncio.to_thread(process.wait, PATIENCE_S)
+            assert room.welcome is not None
+            session = room.welcome.session
+            with served(tmp_path, int(base.rpartition(":")[2])) as (again, _):
+                while (await frames(room, 4))[-1] < due + 6:
+                    pass
+                assert room.welcome.prompt == "a red desert", "it still waited"
+                again.send_signal(signal.SIGTERM)
+                assert await asyncio.to_thread(again.wait, PATIENCE_S) == 0
+    begun = [event for event in await journaled(tmp_path, session) if isinstance(event, events.ChunkBegun)]
+    weights = [[share.weight for share in event.conditions.prompts] for event in begun if event.chunk >= due]
+    assert weights[0] == [0.75, 0.0625, 0.1875] and weights[3] == [0.25, 0.75]
+    assert all(len(event.conditions.prompts) == 1 for event in begun if event.chunk < due)
+    played = await asyncio.to_thread(replayed, session, tmp_path)
+    assert played["same"] is True, played
 
 
 def replayed(session: str, folder: Path) -> dict[str, object]:

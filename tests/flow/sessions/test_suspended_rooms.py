@@ -20,7 +20,7 @@ from worldroom.sessions.rooms.room import RoomRecord
 from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.sessions.rooms.suspend import RoomSuspension
 from worldroom.sessions.rooms.suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError
-from worldroom.sessions.session.prompts import PromptsRecord
+from worldroom.sessions.session.prompt_versions import PromptsRecord
 from worldroom.sessions.session.spec import SessionRecord
 from worldroom.tests.fake_door import BEAT, CARD, FakeDoor, FakeWorld, Screen
 

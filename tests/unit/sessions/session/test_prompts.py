@@ -3,7 +3,8 @@
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from worldroom.sessions.messages import Transition
+from worldroom.sessions.messages import Transition, WeighedText
+from worldroom.sessions.session.prompt_versions import PromptsRecord, PromptVersion, Wanted
 from worldroom.sessions.session.prompts import SHARES_MAX, PromptMemory
 
 CUT, BLEND = Transition.CUT, Transition.BLEND
@@ -125,3 +126,55 @@ def test_a_recorded_memory_goes_on_in_the_middle_of_a_blend() -> None:
     assert again.take(1) == memory.take(1)
     assert again.ask("dusk", Transition.CUT, 0).number == memory.ask("dusk", Transition.CUT, 0).number == 3
     assert again.versions() == memory.versions()
+
+
+def asked(memory: PromptMemory, text: str, wanted: Wanted, frames: int = 0) -> PromptVersion:
+    """A version all of whose texts are encoded, the first one last."""
+    version = memory.ask(text, BLEND, frames, wanted=wanted)
+    for part in (*version.parts, version):
+        memory.encoded(part.number, f"key of {part.text}")
+    return version
+
+
+def test_a_mix_has_its_weights_against_each_other_once_every_text_is_encoded() -> None:
+    memory = PromptMemory()
+    turned(memory, "snow", CUT, 0.0)
+    mixed = memory.ask("desert", BLEND, 2, wanted=Wanted(1.0, (WeighedText("night", 2.0), WeighedText("rain", 1.0))))
+    assert memory.encoded(mixed.number, "d") is None
+    assert memory.encoded(mixed.parts[1].number, "r") is None
+    assert mix(memory) == {"key of snow": 1.0}
+    assert memory.encoded(mixed.parts[0].number, "n") is not None
+    assert mix(memory) == {"key of snow": 0.5, "d": 0.125, "n": 0.25, "r": 0.125}
+    assert mix(memory) == {"d": 0.25, "n": 0.5, "r": 0.25}
+
+
+def test_a_mix_of_which_one_text_cannot_be_encoded_changes_nothing() -> None:
+    memory = PromptMemory()
+    turned(memory, "snow", CUT, 0.0)
+    mixed = memory.ask("desert", CUT, 0, wanted=Wanted(1.0, (WeighedText("???"),)))
+    failed = memory.failed(mixed.parts[0].number)
+    assert failed is not None and failed.number == mixed.number
+    assert memory.encoded(mixed.number, "d") is None
+    assert mix(memory) == {"key of snow": 1.0}
+
+
+def test_a_prompt_waits_for_its_chunk_and_one_asked_before_is_overtaken() -> None:
+    memory = PromptMemory()
+    turned(memory, "snow", CUT, 0.0)
+    asked(memory, "desert", Wanted(at=8))
+    second = asked(memory, "night", Wanted(at=5))
+    assert memory.due(4) is None
+    assert memory.due(5) is not None
+    assert (memory.number, mix(memory)) == (second.number, {"key of night": 1.0})
+    assert memory.due(8) is None
+
+
+def test_a_recorded_memory_keeps_what_waits_for_its_chunk() -> None:
+    memory, again = PromptMemory(), PromptMemory()
+    turned(memory, "snow", CUT, 0.0)
+    asked(memory, "desert", Wanted(1.0, (WeighedText("night", 3.0),), at=9), frames=2)
+    again.restore(msgspec.json.decode(msgspec.json.encode(memory.record()), type=PromptsRecord))
+    assert again.due(9) == memory.due(9) is not None
+    assert [again.take(1), again.take(1)] == [memory.take(1), memory.take(1)]
+    assert mix(again) == {"key of desert": 0.25, "key of night": 0.75}
+    assert again.ask("dusk", CUT, 0).number == 4
