@@ -67,6 +67,11 @@ class Prompting:
             for world in self._worlds():
                 self._door.post(api.EncodePrompt(session=world, version=number, text=words))
 
+    def ask_again(self) -> None:
+        """The world is another one: what the one before it was still to encode, this one has to."""
+        for number, words in self._memory.unencoded():
+            self._door.post(api.EncodePrompt(session=self._worlds()[0], version=number, text=words))
+
     def begin(self, chunk: int) -> None:
         """This chunk is about to begin: turn to what waits for it."""
         version = self._memory.due(chunk)

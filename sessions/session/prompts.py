@@ -148,6 +148,13 @@ class PromptMemory:
         waiting = self._waiting.values()
         return next((each.number for each in waiting if any(part.number == number for part in each.parts)), number)
 
+    def unencoded(self) -> tuple[tuple[int, str], ...]:
+        """The texts that have no embedding yet, by their numbers."""
+        texts: list[PromptVersion | PromptPart] = []
+        for version in self._waiting.values():
+            texts += *version.parts, version
+        return tuple((text.number, text.text) for text in texts if text.key is None)
+
     def waits(self, number: int) -> bool:
         """For an embedding, or for its chunk."""
         return number in self._waiting or number in self._planned

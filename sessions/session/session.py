@@ -87,8 +87,7 @@ class Session:
         self._futures.weights = answer.weights
         self.record(self.spec.opened(answer))
         self._move(Cause.OPENED)
-        text = self.spec.prompt if self.spec.prompt is not None else next(iter(card.suggestions), None)
-        if text is not None:
+        if (text := self.spec.first_text(card)) is not None:
             self._prompting.ask(text, messages.Transition.CUT, frames=0)
         self.adapters.begin(self.spec.adapters, card)
         self._begin_when_prompted(self._first_chunk)

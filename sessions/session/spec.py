@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ...engine.api import LatencyClass, Open, Opened
+from ...engine.api import CardInfo, LatencyClass, Open, Opened
 from ..journal import events
 from ..messages import AdapterChoice
 from .adapters import AdaptersRecord
@@ -47,6 +47,10 @@ class SessionSpec:
     steps: int | None = None
     latency_class: LatencyClass = LatencyClass.INTERACTIVE
     adapters: tuple[AdapterChoice, ...] = ()
+
+    def first_text(self, card: CardInfo) -> str | None:
+        """The words that its world begins with."""
+        return self.prompt if self.prompt is not None else next(iter(card.suggestions), None)
 
     def seed_of(self, epoch: int) -> int:
         """A seed of 48 bits for an epoch that asks for none, drawn from the session's own."""

@@ -176,6 +176,7 @@ class Turns:
         if version is not None:
             self._audience.tell(version.changed())
         self._turned(future.epoch)
+        self._prompting.ask_again()
         if lane.due is not None:
             self._begin(lane.due)
 
@@ -230,10 +231,12 @@ class Turns:
         if refused is None:
             if not keep:
                 self._door.post(api.Close(session=left.world))
+            self._prompting.ask_again()
             return
         futures.back_to(left, None if keep else before)
         self._chronicle.branch = left.branch
         epoch, noise = turn.future.epoch, left.foreign_noise
         self._chronicle.record(events.WorldTurned(epoch, futures.next_chunk, left.branch, left.epoch, "", noise))
         self._audience.tell(Problem(code="no_place", detail=refused.detail))
+        self._prompting.ask_again()
         self._door.post(api.Resume(session=left.world))

@@ -66,9 +66,10 @@ async def test_a_mix_that_waits_for_its_chunk_outlives_a_rewind_and_its_server(e
         await ready(base)
         async with driving(base) as (room, _):
             await room.applied(await room.prompt("a red desert", Transition.CUT))
-            due = (await frames(room, 16))[-1] + 90
-            await room.prompt("violet dusk", others={"a green nebula": 3.0}, at=due, over=4)
-            await room.applied(await room.rewind(0.5))
+            due = (await frames(room, 24))[-1] + 90
+            planned = room.prompt("violet dusk", others={"a green nebula": 3.0}, at=due, over=4)
+            _, back = await asyncio.gather(planned, room.rewind(0.5))  # the world turns before the texts are encoded
+            await room.applied(back)
             await room.applied(await room.choose(Keep.THIS))
             while (await frames(room, 4))[-1] < due - 30:
                 pass  # long enough to be written down
