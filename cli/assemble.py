@@ -97,6 +97,7 @@ class ServeSpec:
     ice: IceServersSpec = field(default_factory=IceServersSpec)
     livekit: LiveKitSpec | None = None
     media_address: str | None = None
+    seats: int = 32
     log_format: LogFormat = LogFormat.TEXT
     adapters: AdaptersSpec = field(default_factory=AdaptersSpec)
 
@@ -152,7 +153,9 @@ async def _serve(
         aside = None if opened.redis is None else SuspendStore(opened.redis, ROOM_KEEP_S)
         if aside is not None:
             suspension = RoomSuspension(aside, engine, history)
-        rooms_spec = RoomsSpec(card=spec.cards[0], lease_s=spec.lease_seconds, adapters=spec.adapters.stack)
+        rooms_spec = RoomsSpec(
+            card=spec.cards[0], lease_s=spec.lease_seconds, seats=spec.seats, adapters=spec.adapters.stack
+        )
         recordings = Recordings(spec.journal.data / "recordings", clock)
         stack.push_async_callback(recordings.close)
         await asyncio.to_thread(recordings.salvaged)

@@ -37,13 +37,12 @@ def serve(
     inexact: Annotated[
         bool, typer.Option(help="Let the card skip steps whose result it can foresee, where its recipe allows it.")
     ] = False,
-    precision: Annotated[
-        str | None, typer.Option(help="fp32, bf16, bf16-kv8, fp8, ...: what the recipe allows.")
-    ] = None,
+    precision: Annotated[str | None, typer.Option(help="fp32, bf16, bf16-kv8, fp8, ...: as the recipe has it.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder of a card's published weights, as `worldroom cards pull` leaves it.")
     ] = None,
     lease: Annotated[float, typer.Option(min=1, help="Seconds a world waits for its viewers to come back.")] = 60.0,
+    seats: Annotated[int, typer.Option(min=1, max=1024, help="People in one room, who drives among them.")] = 32,
     log_format: Annotated[LogFormat, typer.Option(help="json: a line a record, for machines.")] = LogFormat.TEXT,
     option: OptionFlag = None,
     *,
@@ -73,6 +72,7 @@ def serve(
         invariant=invariant,
         checkpoint=checkpoint,
         lease_seconds=lease,
+        seats=seats,
         loopback=network.loopback,
         udp_ports=network.ports(),
         media_address=network.media_address,

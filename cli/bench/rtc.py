@@ -26,6 +26,7 @@ def bench_rtc(
     loss: Annotated[float, typer.Option(min=0, max=0.5, help="Share of datagrams lost, each way.")] = 0.0,
     kbps: Annotated[int, typer.Option(min=0, help="Bandwidth of each viewer, each way; 0 = no limit.")] = 0,
     card: Annotated[str, typer.Option(help="The world; pictures of the toy say which input they contain.")] = "toy",
+    unread: Annotated[bool, typer.Option("--unread", help="Spectators count frames and read none: for many.")] = False,
     seed: Annotated[int, typer.Option(help="Of phases and losses.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Write a picture (SVG) here.")] = None,
     as_json: JsonFlag = False,
@@ -36,9 +37,9 @@ def bench_rtc(
     from ...clients.bench.server import ServerFailed, serving
     from ...clients.python.signalling import NoServer, RoomRefused
 
-    spec = RtcSpec(sessions, viewers, seconds, delay_ms, jitter_ms, loss, kbps, seed)
+    spec = RtcSpec(sessions, viewers, seconds, delay_ms, jitter_ms, loss, kbps, seed, unread)
     try:
-        with serving(card, "--slots", str(sessions)) as base:
+        with serving(card, "--slots", str(sessions), "--seats", str(max(32, viewers))) as base:
             report = asyncio.run(measure_rtc(base, spec))
     except (ServerFailed, NoServer, RoomRefused) as error:
         raise fail(str(error)) from None

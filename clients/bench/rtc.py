@@ -19,6 +19,7 @@ from ..python.latency import LatencyLog, LatencySpread, spread
 from ..python.measure import Observation, press_at_random
 from ..python.pictures import RoomFrame
 from ..python.room import RoomClient, join
+from .crowd import Unread, slowest_fps
 from .network import Network, PathSpec
 
 SETTLE_S = 1.5
@@ -37,6 +38,8 @@ class RtcSpec(msgspec.Struct, frozen=True):
     loss: float = 0.0
     kbps: int = 0
     seed: int = 0
+    unread: bool = False
+    """Spectators count the frames that come and read none; their network is as it is."""
 
     @property
     def path(self) -> PathSpec:
@@ -74,6 +77,8 @@ class RtcReport(msgspec.Struct, frozen=True):
     retransmitted: int
     low: int
     """Viewers on a low rung at the end."""
+    spectator_fps: float
+    """Of the spectator that got the fewest, where they are `unread`; 0 otherwise."""
 
 
 class _Presses(Observation):
@@ -117,14 +122,21 @@ class Driver:
 async def measure_rtc(base: str, spec: RtcSpec) -> RtcReport:
     """Raises what `join` raises."""
     dice = random.Random(spec.seed)
+    crowd: list[Unread] = []
     async with AsyncExitStack() as stack, httpx.AsyncClient(base_url=base, trust_env=False) as http:
 
         async def viewer(session: int, role: Role | None) -> RoomClient:
             await asyncio.sleep(dice.uniform(0.01, 0.06))
             network = Network(spec.path, spec.path, dice.getrandbits(30))
             url, seed = f"{base}/r/rtc-{session}", dice.getrandbits(30)
-            joining = join(url, role=role, loopback=True, decode=role is None, seed=seed, shape=network.shape)
-            return await stack.enter_async_context(joining)
+            unread = spec.unread and role is not None
+            shape = None if unread else network.shape
+            room = await stack.enter_async_context(
+                join(url, role=role, loopback=True, decode=role is None, seed=seed, shape=shape)
+            )
+            if unread:
+                crowd.append(Unread(room))
+            return room
 
         drivers = [Driver(await viewer(session, None), dice) for session in range(spec.sessions)]
         await asyncio.sleep(SETTLE_S)
@@ -134,7 +146,9 @@ async def measure_rtc(base: str, spec: RtcSpec) -> RtcReport:
                 await viewer(session, Role.SPECTATOR)
         await asyncio.sleep(SETTLE_S)
         before = await _metrics(http)
+        frames, began = [unread.frames for unread in crowd], time.monotonic()
         together, cpu = await _measured(http, drivers, spec.seconds)
+        spectator_fps = slowest_fps(crowd, frames, time.monotonic() - began)
         after = await _metrics(http)
     more = spec.sessions * (spec.viewers - 1)
 
@@ -153,6 +167,7 @@ async def measure_rtc(base: str, spec: RtcSpec) -> RtcReport:
         plis=grown("worldroom_edge_plis_total"),
         retransmitted=grown("worldroom_edge_retransmitted_total"),
         low=round(sum(value for name, value in after if name.startswith("worldroom_rendition") and "_low" in name)),
+        spectator_fps=spectator_fps,
     )
 
 

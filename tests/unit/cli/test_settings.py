@@ -55,6 +55,12 @@ def test_what_one_address_may_do_is_set_by_flags(asked: list[ServeSpec]) -> None
     assert asked[0].access.limits == AddressLimits(7.0, 8, 3.0, 4, 5)
 
 
+def test_how_many_may_be_in_a_room_is_set_by_a_flag(asked: list[ServeSpec]) -> None:
+    for words in ((), ("--seats", "64")):
+        assert run("serve", *words).exit_code == 0
+    assert [spec.seats for spec in asked] == [32, 64]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
