@@ -58,6 +58,8 @@ class VirtualWorker(WorkerProcess):
         super().__init__(clock, hear, device)
         self._server = WorkerServer(clock, self._parts, self._said, lambda code: self.die())
         self.simulated: SimulatedDevice | None = None
+        self.loads: list[str] = []
+        """Cards whose weights were loaded onto the device, as often as they were."""
         self._folder: MortalFolder | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -90,7 +92,12 @@ class VirtualWorker(WorkerProcess):
         parts = simulated_parts(clock, boot)
         assert isinstance(parts.device, SimulatedDevice)
         self.simulated = parts.device
-        return replace(parts, encoder=BlankEncoder, store=self._stored)
+
+        def load(name: str, choice: RuntimeChoice | None, checkpoint: Path | None, options: bytes) -> LoadedCard:
+            self.loads.append(name)
+            return parts.load(name, choice, checkpoint, options)
+
+        return replace(parts, load=load, encoder=BlankEncoder, store=self._stored)
 
     def _stored(self, folder: Path, disk: Path | None, spec: EngineSpec) -> SnapshotFolder:
         self._folder = MortalFolder(folder, disk)

@@ -35,15 +35,17 @@ SPEC = EngineSpec(slots=16, max_rows=1)
 
 
 class Fleet:
-    """Workers on simulated devices; `alive` are their present processes."""
+    """Workers on simulated devices; `alive` are their present processes, `processes` all there were."""
 
     def __init__(self, sheet: Path, count: int, cards: tuple[str, ...], spec: EngineSpec) -> None:
         clock = LoopClock(asyncio.get_running_loop())
         self.alive: dict[str, VirtualWorker] = {}
+        self.processes: list[VirtualWorker] = []
 
         def process(clock_: object, hear: object, device: object) -> VirtualWorker:
             worker = VirtualWorker(clock_, hear, device)  # type: ignore[arg-type]
             self.alive[worker.device.name] = worker
+            self.processes.append(worker)
             return worker
 
         devices = named(",".join([f"sim:{sheet}"] * count), found=())
@@ -109,6 +111,10 @@ def test_forty_rooms_of_three_cards_go_on_when_one_of_four_devices_dies(sheet: P
             moved = Counter(entry.device for entry in fleet.door.capacity() for _ in range(entry.sessions))
             assert sum(moved.values()) == 40
             assert moved[victim.device.name] == 0
+            used = [process for process in fleet.processes if process.loads]
+            assert sorted(process.device.name for process in used) == sorted([*fleet.alive, victim.device.name])
+            for process in used:
+                assert sorted(process.loads) == sorted(CARDS), "each card's weights once, however many rooms came"
             gaps = [longest_gap(person, died) for person in people]
             print("longest time without a frame, s:", round(max(gaps), 2))
             assert max(gaps) < 2.0
