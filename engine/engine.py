@@ -73,7 +73,8 @@ class Engine:
         self._costs = Costs()
         counted = tuple(map(bytes_of, cards))
         self._memory = self._device.memory() if spec.memory is None else holding.empty(spec.memory, counted)
-        slots = holding.slots(self._memory, counted, spec.slots, spec.max_rows)
+        memory = self._memory if adapters is None else self._memory.less(spec.adapter_bytes_max)
+        slots = holding.slots(memory, counted, spec.slots, spec.max_rows)
         self.runtimes = {
             loaded.card.name: CardRuntime.with_slots(loaded, count) for loaded, count in zip(cards, slots, strict=True)
         }

@@ -1,7 +1,7 @@
 """What sessions may fill of a device, and how many that is: one count for admission, simulation and docs/CAPACITY.md.
 
     usable      90 % of what the device has for us: the weights that are in it and what is free beside them
-    weights     of all cards that share it
+    weights     of all cards that share it, and what adapters may take beside them where there are any
     step        activations of the largest step, times the rows of one batch: no more rows than a card has sessions
     sessions    KV, decoder state and carry of each: what is left of the usable bytes / bytes of a session
 

@@ -1,13 +1,16 @@
 """Published cards on devices of a GPU's size, through the real admission: as many as docs/CAPACITY.md says."""
 
 import asyncio
+import contextlib
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.engine.caches.slab_pool import SlabPool
+from worldroom.engine.caches.feature_cache import FeatureCache
+from worldroom.engine.caches.slab_pool import PoolFull, SlabPool
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import capacity
@@ -15,7 +18,7 @@ from worldroom.models.contract.cache import CacheSpec
 from worldroom.models.contract.card import ModelCard
 from worldroom.models.contract.footprint import Footprint
 from worldroom.models.devices import DATA_SHEETS, DataSheet
-from worldroom.models.holding import GB, DoesNotFit, card_bytes, empty, most, slots
+from worldroom.models.holding import GB, ROWS, CardBytes, DoesNotFit, card_bytes, check, empty, most, slots
 from worldroom.simulation.device import SimulatedDevice
 from worldroom.simulation.encoder import BlankEncoder
 from worldroom.simulation.prices import CardPrices
@@ -32,11 +35,13 @@ def quick(prices: CardPrices) -> CardPrices:
     return replace(prices, steps=steps)
 
 
-def engine_on(sheet: DataSheet, *cards: str, asked: int = 64) -> Engine:
+def engine_on(sheet: DataSheet, *cards: str, asked: int = 64, adapters: Path | None = None, beside: int = GB) -> Engine:
+    """`beside`: bytes that adapters of that folder may take."""
     loaded = tuple(quick(computed(name, sheet)).loaded() for name in cards)
     weights = sum(PUBLISHED[name][1].weight_bytes for name in cards)
     device = SimulatedDevice(lambda batch: 1e-6, sheet.name, total=sheet.memory_gb * GB, weights=weights)
-    return Engine(loaded, LoopClock(asyncio.get_running_loop()), EngineSpec(slots=asked), device, BlankEncoder)
+    spec, clock = EngineSpec(slots=asked, adapter_bytes_max=beside), LoopClock(asyncio.get_running_loop())
+    return Engine(loaded, clock, spec, device, BlankEncoder, adapters=adapters)
 
 
 def opening(number: int, card: str, line: str = "") -> api.Open:
@@ -112,26 +117,62 @@ def test_pools_never_hold_more_than_the_device(seed: int) -> None:
     run(day())
 
 
-def test_ten_thousand_sequences_of_open_close_and_sleep_stay_within_the_device() -> None:
-    dice, published = random.Random(7), [*PUBLISHED.values()]
+@pytest.mark.parametrize("beside", [GB, 8 * GB, 16 * GB])
+def test_adapters_have_their_bytes_beside_the_worlds(tmp_path: Path, beside: int) -> None:
+    async def day() -> None:
+        sheet, (card, footprint) = DATA_SHEETS["h100"], PUBLISHED["longlive-1.3b"]
+        engine = engine_on(sheet, card.name, adapters=tmp_path, beside=beside)
+        pools = [pool for entry in engine.capacity() for pool in entry.pools if not pool.host]
+        assert next(pool.limit for pool in pools if pool.name == "adapters") == beside
+        step = ROWS * card_bytes(card, footprint, card.recipe.default.precision).activations
+        assert sum(pool.limit for pool in pools) + step <= sheet.memory_gb * GB
+        await engine.close()
+
+    run(day())
+
+
+def drawn_cards(dice: random.Random, total: int) -> list[CardBytes]:
+    """Up to three cards, loaded one after the other as a worker does it; one that does not fit then is left out."""
+    there: list[CardBytes] = []
+    for card, footprint in dice.sample([*PUBLISHED.values()], dice.randrange(1, 4)):
+        free = total - sum(other.weights for other in there)
+        with contextlib.suppress(DoesNotFit):
+            there.append(check(card, footprint, dice.choice(card.recipe.precisions), total, free))
+        assert sum(other.weights for other in there) <= total
+    return there
+
+
+def test_ten_thousand_sequences_of_card_load_open_close_sleep_and_adapter_stay_within_the_device() -> None:
+    dice, played, attached = random.Random(7), 0, 0
     for _ in range(10_000):
-        drawn = dice.sample(published, dice.randrange(1, 4))
-        cards = [card_bytes(card, footprint, dice.choice(card.recipe.precisions)) for card, footprint in drawn]
-        total = dice.choice((24, 48, 80, 141, 180)) * GB
+        total, beside = dice.choice((24, 48, 80, 141, 180)) * GB, dice.choice((0, 1, 4, 8)) * GB
+        cards, adapters = drawn_cards(dice, total), FeatureCache(64, beside)
         try:
-            counts = slots(empty(total, cards), cards, dice.randrange(1, 9))
+            counts = slots(empty(total, cards).less(beside), cards, dice.randrange(1, 9)) if cards else ()
         except DoesNotFit:
             continue
         pools = [SlabPool(CacheSpec(2, 0, carry_bytes=card.session), n) for card, n in zip(cards, counts, strict=True)]
-        taken: list[tuple[SlabPool, int]] = []
-        for _ in range(10):
-            pool = dice.choice(pools)
+        taken: list[tuple[SlabPool, int, str]] = []
+        for _ in range(10 if pools else 0):
+            pool, adapter = dice.choice(pools), dice.choice(("", *"abcdef"))
             if pool.taken < pool.slots and dice.random() < 0.7:
-                taken.append((pool, pool.acquire()))  # opened, or awake again
+                try:
+                    if adapter:
+                        adapters.put(adapter, None, ord(adapter) % 5 * GB // 2)
+                except PoolFull:
+                    adapter = ""  # the world begins without it
+                taken.append((pool, pool.acquire(), adapter))  # opened, or awake again
+                attached += adapter != ""
             elif taken:
-                left, slot = taken.pop(dice.randrange(len(taken)))
+                left, slot, adapter = taken.pop(dice.randrange(len(taken)))
                 left.free(slot)  # closed, or asleep
-            assert sum(card.weights for card in cards) + sum(pool.bytes_used for pool in pools) <= 0.9 * total
+                if adapter:
+                    adapters.release(adapter)
+            adapters.check_integrity()
+            worlds = sum(card.weights for card in cards) + sum(pool.bytes_used for pool in pools)
+            assert worlds <= 0.9 * total and worlds + adapters.bytes_used <= total
+        played += bool(pools)
+    assert played > 5000 and attached > 5000, "most of what was drawn could be played"
 
 
 def dice_size(seed: int) -> str:
