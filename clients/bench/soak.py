@@ -75,7 +75,7 @@ class Visits:
     async def _player(self, room: str, stay: float) -> None:
         pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         try:
-            track = pc.addTransceiver("video", direction="recvonly").receiver.track
+            receiver = pc.addTransceiver("video", direction="recvonly").receiver
             for transport in pc._RTCPeerConnection__iceTransports:  # type: ignore[attr-defined]
                 _on_loopback(transport.iceGatherer._connection)
             await pc.setLocalDescription(await pc.createOffer())
@@ -85,7 +85,7 @@ class Visits:
                 answer = await http.post(path, content=pc.localDescription.sdp, headers=headers)
                 answer.raise_for_status()
                 await pc.setRemoteDescription(RTCSessionDescription(answer.text, "answer"))
-                await track.recv()
+                await receiver.track.recv()  # there is none before an answer
                 await asyncio.sleep(stay)
                 await http.delete(answer.headers["Location"])
         finally:
