@@ -147,6 +147,7 @@ class CardRuntime:
             takes=able.takes,
             gives=able.gives,
             previews=able.previews,
+            players=card.players,
         )
 
     @property

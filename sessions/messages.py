@@ -82,7 +82,7 @@ class Welcome(ChannelMessage, frozen=True):
     `first_frame` None = worlds begin from words alone. `recache`: prompts may use that transition. `pointer`: the
     world takes motion. `prompt_chars`: code points that a prompt may have. `lease_s`: so long an empty room is held.
     `adapters`: names that `Adapt` takes. `stack`: what the world has of them. `prompts_max`: texts that one prompt may
-    mix, 1 = this world mixes none.
+    mix, 1 = this world mixes none. `players`: so many people drive at once.
     """
 
     room: str
@@ -110,6 +110,7 @@ class Welcome(ChannelMessage, frozen=True):
     adapters: tuple[str, ...] = ()
     stack: tuple[AdapterChoice, ...] = ()
     prompts_max: int = 1
+    players: int = 1
 
 
 class Accepted(ChannelMessage, frozen=True):
@@ -187,7 +188,8 @@ class Participants(ChannelMessage, frozen=True):
     is connected, in order of coming.
 
     `asking`: who asked for the wheel, in that order. `wheel_in_s`: the driver is away, and in so many seconds anybody
-    may take the wheel (0 = now).
+    may take the wheel (0 = now). `drivers`: everybody who drives, `driver` first; the
+    world has so many players at most.
     """
 
     driver: str | None
@@ -196,6 +198,7 @@ class Participants(ChannelMessage, frozen=True):
     people: tuple[Person, ...] = ()
     asking: tuple[str, ...] = ()
     wheel_in_s: float | None = None
+    drivers: tuple[str, ...] = ()
 
 
 class Pong(ChannelMessage, frozen=True):

@@ -17,6 +17,7 @@ class CardInfo(Message, frozen=True):
     `takes` and `gives`: what goes into a session and comes out of it (text, controls, first_frames; packets).
     `previews`: it shows parts of a chunk before that is done. `adapters`: names of those that its worlds may have.
     `prompts_max`: texts that one prompt may mix.
+    `players`: so many people drive at once.
     """
 
     name: str
@@ -40,6 +41,7 @@ class CardInfo(Message, frozen=True):
     previews: bool = False
     adapters: tuple[str, ...] = ()
     prompts_max: int = 4
+    players: int = 1
 
 
 class PoolBytes(Message, frozen=True):

@@ -132,8 +132,8 @@ class ModelCard:
 
     `loops`: the first one is the main loop, which makes frames. `random_weights`: a family's tiny card. Its weights are
     drawn from a seed: it runs anywhere and shows noise. `about`: one sentence for people. `pointer`: conditions may
-    hold motion. `prompt_chars`: code points of a prompt. `prompts_max`: texts that one prompt may mix. Raises
-    `CardFault` with the field that cannot be right.
+    hold motion. `prompt_chars`: code points of a prompt. `prompts_max`: texts that one prompt may mix. `players`: so
+    many people drive at once. Raises `CardFault` with the field that cannot be right.
     """
 
     name: str
@@ -154,6 +154,7 @@ class ModelCard:
     pointer: bool = False
     prompt_chars: int = 500
     prompts_max: int = PROMPTS_MAX
+    players: int = 1
 
     def __post_init__(self) -> None:
         check_card(self)
@@ -223,6 +224,7 @@ def _judged(card: ModelCard) -> Iterator[tuple[str, bool, str]]:
     keys = [key for control in card.controls for key in control.keys]
     yield "controls", _once([control.name for control in card.controls]), "each has a name of its own"
     yield "controls", _once(keys), f"a key presses one control: {keys}"
+    yield "players", card.players == 1, f"a chunk's conditions hold the controls of one, got {card.players}"
     yield "suggestions", bool(card.suggestions), "a world starts with the first one, there is none"
     yield "suggestions", _once(card.suggestions) and all(map(str.strip, card.suggestions)), "each is a text of its own"
     yield "prompts_max", 1 <= card.prompts_max <= PROMPTS_MAX, f"1 to {PROMPTS_MAX}, not {card.prompts_max}"

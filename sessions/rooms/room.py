@@ -39,7 +39,7 @@ class RoomRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a suspended room is restored from, besides its session's world."""
 
     room: str
-    driver: str | None
+    drivers: tuple[str, ...]
     seats: tuple[SeatRecord, ...]
     session: SessionRecord
 
@@ -72,7 +72,7 @@ class Room:
         self.spec = spec
         self.session = session
         self.seats = Seats(audience)
-        self.wheel = Wheel(session, self.seats, audience, clock)
+        self.wheel = Wheel(session, self.seats, audience, clock, 1 if session.card is None else session.card.players)
         self._audience = audience
         self._clock = clock
         self._counters = counters
@@ -81,7 +81,7 @@ class Room:
         """When the last one went; None while somebody is connected or nobody has been yet."""
         if record is not None:
             self.seats.restore(record.seats, session.new_inbox)
-            self.wheel.restore(record.driver)
+            self.wheel.restore(record.drivers)
             for seat in self.seats:
                 self._start_lease(seat)
 
@@ -98,13 +98,13 @@ class Room:
             card=session.spec.card,
             state=session.state,
             viewers=self.connected,
-            driver=self.wheel.holder is not None,
+            driver=bool(self.wheel.holders),
             epoch=session.epoch,
             chunk=session.next_chunk,
         )
 
     def record(self) -> RoomRecord:
-        return RoomRecord(self.spec.name, self.wheel.holder, self.seats.record(), self.session.suspended())
+        return RoomRecord(self.spec.name, self.wheel.holders, self.seats.record(), self.session.suspended())
 
     # ---- coming and going -----------------------------------------------------------------------------------------
 
@@ -128,10 +128,10 @@ class Room:
         self.session.end_hold()  # before the newcomer is connected: its first message is `Welcome`
         self._audience.connect(seat.participant, sink)
         comes_to_drive = seat.rights.grant is Grant.DRIVER and want is not Role.SPECTATOR
-        if self.wheel.takeable and comes_to_drive and not resumed:
-            self.wheel.give(seat.participant)
-        elif self.wheel.holder == seat.participant:
-            self.wheel.back()
+        if resumed:
+            self.wheel.back(seat.participant)
+        elif comes_to_drive:
+            self.wheel.welcome(seat.participant)
         role = self.wheel.role(seat.participant)
         self.session.record(events.Joined(seat.participant, role, resumed, rights.consent))
         log.info("room %s: a %s %s, %d in", self.spec.name, role, "is back" if resumed else "joins", self.connected)
@@ -149,7 +149,7 @@ class Room:
 
     def has_seat(self, token: str | None, rights: Rights) -> bool:
         """Whether `seat` would find one."""
-        free = len(self.seats) < self.spec.seats or self.seats.longest_absent(but=self.wheel.holder) is not None
+        free = len(self.seats) < self.spec.seats or self.seats.longest_absent(but=self.wheel.holders) is not None
         return free or self._own_seat(token, rights) is not None
 
     def connected_seat(self, token: str) -> Seat | None:
@@ -234,7 +234,7 @@ class Room:
 
     def _make_way(self) -> bool:
         """Free the seat that an absent spectator has kept longest; False when there is none."""
-        seat = self.seats.longest_absent(but=self.wheel.holder)
+        seat = self.seats.longest_absent(but=self.wheel.holders)
         if seat is None:
             return False
         self._give_up(seat)
@@ -267,6 +267,7 @@ class Room:
                 recache=card.recache,
                 pointer=card.pointer,
                 prompt_chars=card.prompt_chars,
+                players=card.players,
                 lease_s=self.spec.lease_s,
                 adapters=card.adapters,
                 stack=session.adapters.now.stack,

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -83,9 +83,9 @@ class Seats:
     def connected(self) -> tuple[Seat, ...]:
         return tuple(seat for seat in self if seat.participant in self._audience)
 
-    def longest_absent(self, but: str | None) -> Seat | None:
-        """Whose lease ends first, `but` not of that participant."""
-        absent = (seat for seat in self if seat.lease is not None and seat.participant != but)
+    def longest_absent(self, but: Collection[str]) -> Seat | None:
+        """Whose lease ends first, `but` not of those participants."""
+        absent = (seat for seat in self if seat.lease is not None and seat.participant not in but)
         return min(absent, key=lambda seat: seat.lease.when() if seat.lease is not None else 0.0, default=None)
 
     def remove(self, seat: Seat) -> None:

@@ -3,10 +3,12 @@
     free -- take --> held -- holder away for `AWAY_S` --> anybody may take it; who asked first gets it
                      held -- asked, and the holder idle for `IDLE_S` --> who asked first gets it
 
-Whoever holds it steers the session from the next chunk on; everybody is told of every change.
+Whoever holds it steers the session from the next chunk on; everybody is told of every change. A world of several
+players has as many places at the wheel, each of which changes hands as above.
 """
 
 import asyncio
+from dataclasses import dataclass
 
 from ...clock import Clock
 from ..audience import Audience
@@ -19,24 +21,34 @@ AWAY_S = 8.0
 """So long a lost driver keeps the wheel."""
 IDLE_S = 30.0
 """So long an idle driver keeps it from who asks."""
+EARLY_S = 1e-3
+"""A timer may be so much early."""
+
+
+@dataclass(slots=True)
+class Place:
+    """One player's. `holder`: a participant, who may be away; None = nobody."""
+
+    holder: str | None = None
+    away_since: float | None = None
 
 
 class Wheel:
-    """See the module docstring. `holder`: a participant, who may be away; None = nobody."""
+    """See the module docstring. `players`: of the card."""
 
-    def __init__(self, session: Session, seats: Seats, audience: Audience, clock: Clock) -> None:
+    def __init__(self, session: Session, seats: Seats, audience: Audience, clock: Clock, players: int = 1) -> None:
         self._clock = clock
         self._session, self._seats, self._audience = session, seats, audience
-        self.holder: str | None = None
+        self._places = tuple(Place() for _ in range(players))
         self._asks: dict[str, int] = {}
-        self._away_since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     # ---- what a participant does ------------------------------------------------------------------------------------
 
     def pass_on(self, participant: str, message: PassWheel) -> Problem | None:
         """Hand the wheel over, let go of it, take a free one or ask for it; the problem when that is not possible."""
-        if self.holder == participant:
+        place = self._place_of(participant)
+        if place is not None:
             target = self._first_asking if message.to is None else message.to
             if target is not None and target not in self._audience:
                 return Problem(code="unknown_participant", detail="nobody of that name is here", id=message.id)
@@ -46,7 +58,7 @@ class Wheel:
             return Problem(code="not_driving", detail="only the driver hands over the wheel", id=message.id)
         elif not self._may_drive(participant):
             return Problem(code="may_not_drive", detail="your token lets you watch", id=message.id)
-        elif self.takeable or self._outranks(participant):
+        elif (place := self._place_for(participant)) is not None:
             target = participant
         else:
             self._asks.setdefault(participant, message.id)
@@ -55,14 +67,14 @@ class Wheel:
             self.announce()
             return None
         self._audience.send(participant, Accepted(id=message.id))
-        self.give(target)
+        self._give(place, target)
         self._audience.send(participant, Applied(id=message.id, chunk=self._session.next_chunk))
         self.announce()
         return None
 
     def refuse(self, participant: str, message: RefuseWheel) -> Problem | None:
         """Refuse who asked, or take the own question back; the problem when there is no such question."""
-        if participant not in (self.holder, message.to):
+        if participant != message.to and not self.holds(participant):
             return Problem(code="not_driving", detail="only the driver refuses the wheel", id=message.id)
         asked = self._asks.pop(message.to, None)
         if asked is None:
@@ -77,10 +89,19 @@ class Wheel:
 
     # ---- what happens to participants -------------------------------------------------------------------------------
 
-    def give(self, participant: str | None) -> None:
-        """From now on that participant holds it, None = nobody."""
-        before, asked = self.holder, self._asks.pop(participant or "", None)
-        self.holder, self._away_since = participant, None
+    def welcome(self, participant: str) -> None:
+        """Somebody new who comes to drive: does so where a place can be taken."""
+        place = self._takeable()
+        if place is not None:
+            self._give(place, participant)
+
+    def _give(self, place: Place, participant: str | None) -> None:
+        """From now on that participant holds it, None = nobody; who held another place exchanges the two."""
+        other = self._place_of(participant)
+        if other is not None and other is not place:
+            other.holder, other.away_since = place.holder, place.away_since
+        before, asked = place.holder, self._asks.pop(participant or "", None)
+        place.holder, place.away_since = participant, None
         self._session.record(DriverChanged(before=before, after=participant))
         seat = self._seats.of(participant)
         if seat is not None:
@@ -93,58 +114,67 @@ class Wheel:
     def let_go(self, participant: str) -> None:
         """That participant is gone for good: who asked first gets the wheel if it was theirs."""
         self._asks.pop(participant, None)
-        if self.holder == participant:
-            self.give(self._first_asking)
+        place = self._place_of(participant)
+        if place is not None:
+            self._give(place, self._first_asking)
 
     def away(self, participant: str) -> None:
         """That participant's connection is gone; a holder keeps the wheel for a while."""
         self._asks.pop(participant, None)
-        if self.holder == participant:
-            self._away_since = self._clock.now()
+        place = self._place_of(participant)
+        if place is not None:
+            place.away_since = self._clock.now()
             self._steer()
             self._watch()
 
-    def back(self) -> None:
-        """The holder is connected again."""
-        self._away_since = None
-        self._steer()
-        self._watch()
+    def back(self, participant: str) -> None:
+        """That participant is connected again; a holder who was away goes on."""
+        place = self._place_of(participant)
+        if place is not None:
+            place.away_since = None
+            self._steer()
+            self._watch()
 
-    def restore(self, holder: str | None) -> None:
+    def restore(self, holders: tuple[str, ...]) -> None:
         """As it was suspended: whoever holds it is away."""
-        self.holder, self._away_since = holder, None if holder is None else self._clock.now()
+        for place, holder in zip(self._places, holders, strict=False):
+            place.holder, place.away_since = holder, self._clock.now()
         self._watch()
 
     def stand_down(self) -> None:
         """The room is over."""
-        self.holder, self._away_since = None, None
+        for place in self._places:
+            place.holder, place.away_since = None, None
         self._asks.clear()
         self._watch()
 
     # ---- how things stand -------------------------------------------------------------------------------------------
 
     def role(self, participant: str) -> Role:
-        return Role.DRIVER if self.holder == participant else Role.SPECTATOR
+        return Role.DRIVER if self.holds(participant) else Role.SPECTATOR
+
+    def holds(self, participant: str) -> bool:
+        return self._place_of(participant) is not None
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        return tuple(place.holder for place in self._places if place.holder is not None)
 
     def announce(self) -> None:
         """Tell everybody who is here, who drives and who asks to."""
         people, asking, free_in_s = self._seats.people(), tuple(self._asks), self.free_in_s
-        spectators = sum(person.participant != self.holder for person in people)
+        holders = self.holders
+        driver = holders[0] if holders else None
+        spectators = sum(person.participant not in holders for person in people)
         for seat in self._seats.connected():
             you = self.role(seat.participant)
-            told = Participants(self.holder, you, spectators, people, asking, free_in_s)
+            told = Participants(driver, you, spectators, people, asking, free_in_s, holders)
             self._audience.send(seat.participant, told)
 
     @property
     def free_in_s(self) -> float | None:
         """Seconds until anybody may take it from a holder who is away; None while there is none or it is here."""
-        if self.holder is None or self._away_since is None:
-            return None
-        return max(0.0, self._away_since + AWAY_S - self._clock.now())
-
-    @property
-    def takeable(self) -> bool:
-        return self.holder is None or self.free_in_s == 0.0
+        return min((wait for place in self._places if (wait := self._back_in_s(place)) is not None), default=None)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -152,9 +182,24 @@ class Wheel:
         seat = self._seats.of(participant)
         return seat is not None and seat.rights.grant.may_drive
 
-    def _outranks(self, participant: str) -> bool:
+    def _place_of(self, participant: str | None) -> Place | None:
+        if participant is None:
+            return None
+        return next((place for place in self._places if place.holder == participant), None)
+
+    def _takeable(self) -> Place | None:
+        """One that nobody holds, else one whose holder has been away for too long."""
+        free = (place for place in self._places if place.holder is None)
+        left = (place for place in self._places if self._back_in_s(place) == 0.0)
+        return next(free, None) or next(left, None)
+
+    def _place_for(self, participant: str) -> Place | None:
+        """One that this participant may take without asking."""
+        return self._takeable() or next((place for place in self._places if self._outranks(participant, place)), None)
+
+    def _outranks(self, participant: str, place: Place) -> bool:
         """A driver takes the wheel from a co-driver without asking."""
-        own, driver = self._seats.of(participant), self._seats.of(self.holder)
+        own, driver = self._seats.of(participant), self._seats.of(place.holder)
         grants = None if own is None or driver is None else (own.rights.grant, driver.rights.grant)
         return grants == (Grant.DRIVER, Grant.CO_DRIVER)
 
@@ -162,33 +207,52 @@ class Wheel:
     def _first_asking(self) -> str | None:
         return next(iter(self._asks), None)
 
-    def _idle_in_s(self) -> float | None:
+    def _back_in_s(self, place: Place) -> float | None:
+        """Seconds that are left to a holder who is away; None while nobody holds it or the holder is here."""
+        if place.holder is None or place.away_since is None:
+            return None
+        return max(0.0, place.away_since + AWAY_S - self._clock.now())
+
+    def _idle_in_s(self, place: Place) -> float | None:
         """Seconds until a holder who is here counts as idle; None while nobody holds it or the holder is away."""
-        seat = self._seats.of(self.holder)
+        seat = self._seats.of(place.holder)
         if seat is None or seat.participant not in self._audience:
             return None
         return max(0.0, seat.active_at + IDLE_S - self._clock.now())
 
     def _steer(self) -> None:
-        """Let the holder's connection steer the session; without one every key is up."""
-        seat = self._seats.of(self.holder)
+        """Let the holder's connection steer the session; without one every key is up.
+
+        A chunk's conditions hold one player's controls, so no card has several players yet, and the first would steer.
+        """
+        seat = self._seats.of(next(iter(self.holders), None))
         self._session.steered_by(seat.inbox if seat is not None and seat.participant in self._audience else None)
+
+    def _changes_in_s(self, place: Place) -> float | None:
+        """Seconds until who asks gets it, or until anybody may take it; None while neither will be."""
+        if place.away_since is not None:
+            return self._back_in_s(place)
+        return self._idle_in_s(place) if self._asks else None
 
     def _watch(self) -> None:
         """Look again when the wheel may change hands by itself."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        wait_s = self._idle_in_s() if self._asks and self._away_since is None else self.free_in_s or None
-        if wait_s is not None:
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self._look_again)
+        waits = [(place, self._changes_in_s(place)) for place in self._places]
+        # A place that anybody may take waits for somebody who does.
+        later = [wait for place, wait in waits if wait is not None and (wait > EARLY_S or place.away_since is None)]
+        if later:
+            self._timer = asyncio.get_running_loop().call_later(min(later), self._look_again)
 
     def _look_again(self) -> None:
+        """Unless the holder has done something since."""
         self._timer = None
-        if self._away_since is None and self._idle_in_s():
-            self._watch()  # the holder has done something since
-            return
-        first = self._first_asking
-        if first is not None:
-            self.give(first)
-        self.announce()
+        waits = [(place, self._changes_in_s(place)) for place in self._places]
+        due = [place for place, wait in waits if wait is not None and wait <= EARLY_S]
+        for place in due:
+            if self._first_asking is not None:
+                self._give(place, self._first_asking)
+        self._watch()
+        if due:
+            self.announce()

@@ -43,7 +43,7 @@
  *   state: WorldState, epoch: number, chunk: number, resumed: boolean,
  *   first_frame: { width: number, height: number } | null, recache: boolean,
  *   protocol?: number, pointer?: boolean, prompt_chars?: number, lease_s?: number,
- *   adapters?: string[], stack?: AdapterChoice[], prompts_max?: number,
+ *   adapters?: string[], stack?: AdapterChoice[], prompts_max?: number, players?: number,
  * }} Welcome
  */
 /** @typedef {{ type: 'accepted', id: number }} Accepted */
@@ -59,7 +59,7 @@
  * `asking`: who asked for the wheel. `wheel_in_s`: the driver is away, and in so many seconds anybody may take the wheel.
  * @typedef {{
  *   type: 'participants', driver: string | null, you: Role, spectators: number, people: Person[],
- *   asking?: string[], wheel_in_s?: number | null,
+ *   asking?: string[], wheel_in_s?: number | null, drivers?: string[],
  * }} Participants
  */
 /** @typedef {{ type: 'pong', id: number, sent_ms: number }} Pong */

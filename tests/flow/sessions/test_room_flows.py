@@ -106,8 +106,9 @@ def test_the_first_in_drives_and_others_watch_the_same_world() -> None:
         assert isinstance(one.messages[0], Welcome) and isinstance(two.messages[0], Welcome)
         assert one.messages[0].session == two.messages[0].session
         here = (Person(driver.participant, name_of(driver)), Person(watcher.participant, name_of(watcher)))
-        assert got(one, Participants)[-1] == Participants(driver.participant, Role.DRIVER, 1, here)
-        assert got(two, Participants)[-1] == Participants(driver.participant, Role.SPECTATOR, 1, here)
+        for screen, you in ((one, Role.DRIVER), (two, Role.SPECTATOR)):
+            told = Participants(driver.participant, you, 1, here, drivers=(driver.participant,))
+            assert got(screen, Participants)[-1] == told
         assert [f.frame for f in two.frames] == [f.frame for f in one.frames][-len(two.frames) :]
 
     play(scene)

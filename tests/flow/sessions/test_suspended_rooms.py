@@ -185,7 +185,7 @@ async def test_what_another_version_left_is_no_crash(redis: EmbeddedRedis, caplo
 
 def record(session: str, card: str = "toy") -> RoomRecord:
     prompts = PromptsRecord((), {}, 0)
-    return RoomRecord("lobby", None, (), SessionRecord(session, card, "w0", 1, 0, 5, False, 9, prompts))
+    return RoomRecord("lobby", (), (), SessionRecord(session, card, "w0", 1, 0, 5, False, 9, prompts))
 
 
 async def test_a_note_neither_replaces_a_suspended_world_nor_outlives_its_room(redis: EmbeddedRedis) -> None:

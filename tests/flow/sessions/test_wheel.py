@@ -1,7 +1,10 @@
 """The wheel of a room: who leaves gives it up, who is lost keeps it for seconds, who asks is heard."""
 
 import asyncio
+from collections.abc import Callable
 
+from msgspec.structs import replace
+from worldroom.engine import api
 from worldroom.sessions.messages import (
     Accepted,
     Applied,
@@ -12,9 +15,10 @@ from worldroom.sessions.messages import (
     Problem,
     RefuseWheel,
     Role,
+    Welcome,
 )
 from worldroom.sessions.rooms.participant import Participant
-from worldroom.tests.fake_door import Screen
+from worldroom.tests.fake_door import CARD, FakeDoor, Screen
 from worldroom.tests.flow.sessions.test_room_flows import House, beats, codes, got, play
 
 
@@ -145,3 +149,46 @@ def test_the_last_who_leaves_on_purpose_finds_the_world_again_within_the_lease()
         assert again.participant == driver.participant
 
     play(scene)
+
+
+class DoorOfTwo(FakeDoor):
+    """Its world has two players."""
+
+    async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+        opened = await super().open(command, events)
+        return replace(opened, card=replace(CARD, players=2)) if isinstance(opened, api.Opened) else opened
+
+
+def test_as_many_drive_as_the_card_has_players() -> None:
+    async def scene(house: House) -> None:
+        (one, first), (two, _), (three, third) = [await house.join() for _ in range(3)]
+        assert got(first, Welcome)[0].players == 2
+        assert [person.role for person in (one, two, three)] == [Role.DRIVER, Role.DRIVER, Role.SPECTATOR]
+        told = last(third)
+        assert (told.driver, told.drivers, told.spectators) == (
+            one.participant,
+            (one.participant, two.participant),
+            1,
+        )
+        three.receive(PassWheel(id=1))
+        assert last(third).asking == (three.participant,), "every place is held"
+        two.receive(Leave(id=2))
+        assert three.role is Role.DRIVER and last(third).drivers == (one.participant, three.participant)
+        one.receive(PassWheel(id=3, to=three.participant))
+        assert last(third).drivers == (three.participant, one.participant), "two who drive exchange their places"
+
+    play(scene, DoorOfTwo)
+
+
+def test_of_two_who_drive_the_one_who_is_away_loses_the_place() -> None:
+    async def scene(house: House) -> None:
+        (one, _), (two, _), (three, third) = [await house.join() for _ in range(3)]
+        two.leave()
+        assert last(third).wheel_in_s == 8.0
+        await asyncio.sleep(8.1)
+        three.receive(PassWheel(id=1))
+        assert last(third).drivers == (one.participant, three.participant)
+        again, _ = await house.join(token=two.token)
+        assert again.role is Role.SPECTATOR
+
+    play(scene, DoorOfTwo)
