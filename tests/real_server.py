@@ -18,12 +18,17 @@ PATIENCE_S = 60
 
 
 @contextmanager
-def served(folder: Path, port: int = 0, *more: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """The process and its address; `port` 0 = any; `more` options. Killed in the end if it still lives."""
+def served(
+    folder: Path, port: int = 0, *more: str, log: Path | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """The process and its address; `port` 0 = any; `more` options; `log`: where its log goes. Killed in the end if it
+    still lives.
+    """
     port = port or free_port()
     options = ["--card", "toy", "--port", str(port), "--data", str(folder), "--loopback", *more]
     env = os.environ | {"WORLDROOM_CACHE": str(folder / "cache")}
-    process = subprocess.Popen([command(), "serve", *options], stderr=subprocess.DEVNULL, env=env)
+    with Path(log or os.devnull).open("wb") as said:
+        process = subprocess.Popen([command(), "serve", *options], stderr=said, env=env)
     try:
         yield process, f"http://127.0.0.1:{port}"
     finally:

@@ -4,6 +4,8 @@ The conditions of every chunk are known, so the world that comes out is the one 
 the chunks that are made again.
 """
 
+import logging
+
 from .. import api
 from ..cancel import CancelScope
 from .checkpoint import write_back
@@ -12,6 +14,8 @@ from .context import SessionContext
 from .driver import ChunkDriver
 from .prompts import Prompts
 from .resume_state import ResumeState
+
+log = logging.getLogger(__name__)
 
 
 class ResumeLost(RuntimeError):
@@ -31,6 +35,7 @@ async def restore(
         prompts.learn_embedding(key, embedding)
     if data is not None:
         await write_back(context, prompts, data)
+    since = world.number
     for step in resume_state.history:
         match step:
             case api.Supersede() if step.epoch > world.epoch:
@@ -47,3 +52,4 @@ async def restore(
                 pass  # it is in the snapshot
     if resume_state.progress.chunk != world.number:
         raise ResumeLost(f"chunk {resume_state.progress.chunk} should be next, the history leads to {world.number}")
+    log.info("session %s goes on at chunk %d, made again from chunk %d on", context.session, world.number, since)

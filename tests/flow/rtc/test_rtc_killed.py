@@ -1,6 +1,7 @@
 """The whole server is killed: nothing that was told is missing in the journal, films are playable, it goes on."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import av
@@ -8,8 +9,12 @@ from worldroom.clients.bench.server import free_port
 from worldroom.sessions.journal import events
 from worldroom.tests.real_server import driving, journaled, ready, served
 
+PLAYED = 300
+"""Chunks of the toy: more than the ten seconds after which a checkpoint is on the disk."""
 
-async def played(folder: Path) -> tuple[str, int, int]:
+
+async def played(folder: Path, log: Path) -> tuple[str, int, int]:
+    """`log`: of the second server."""
     port = free_port()
     with served(folder, port) as (process, base):
         await ready(base)
@@ -21,11 +26,11 @@ async def played(folder: Path) -> tuple[str, int, int]:
             async for frame in room.frames():
                 if frame.receipt is not None:
                     last = frame.receipt.chunk
-                if last > told + 40:
+                if last > told + PLAYED:
                     break
             process.kill()
             process.wait()
-            with served(folder, port) as (again, _):
+            with served(folder, port, log=log) as (again, _):
                 async for frame in room.frames():
                     if frame.receipt is not None and frame.receipt.chunk > last + 5:
                         assert room.welcome.session == session and room.welcome.resumed
@@ -37,12 +42,19 @@ async def played(folder: Path) -> tuple[str, int, int]:
 
 
 def test_a_killed_server_goes_on_where_it_was(tmp_path: Path) -> None:
-    session, told, last = asyncio.run(played(tmp_path))
-    happened = asyncio.run(journaled(tmp_path, session))
+    folder, log = tmp_path / "data", tmp_path / "log"
+    session, told, last = asyncio.run(played(folder, log))
+    happened = asyncio.run(journaled(folder, session))
     done = [(event.epoch, event.chunk) for event in happened if isinstance(event, events.ChunkCommitted)]
     chunks = [chunk for _, chunk in done]
     assert chunks == list(range(len(chunks))), "none lost, none doubled"
     assert chunks[-1] > last >= told
-    for part in (tmp_path / "recordings").rglob("*.part"):
+    for part in (folder / "recordings").rglob("*.part"):
         with av.open(str(part)) as film:
             assert sum(1 for _ in film.decode(video=0)) > 0
+    resumed = re.search(
+        rf"session {session}\S* goes on at chunk (\d+), made again from chunk (\d+) on", log.read_text()
+    )
+    assert resumed is not None, log.read_text()
+    chunk, since = int(resumed[1]), int(resumed[2])
+    assert told < since <= chunk and last <= chunk, "from its checkpoint on disk, not from its opening"
