@@ -5,7 +5,6 @@ and kills of the server, other weights. Virtual time, the real engine and edge, 
 """
 
 import asyncio
-import logging
 import random
 import tempfile
 from collections.abc import AsyncIterator
@@ -219,7 +218,6 @@ class Scene:
 
 async def session(card: LoadedCard, seed: int, acts: int) -> tuple[int, int]:
     """Chunks and epochs of a session that came out the same; AssertionError with what was done where one did not."""
-    logging.getLogger("worldroom").setLevel(logging.CRITICAL)
     scene = Scene(card, seed)
     script = await scene.play(acts)
     same, wrong = await scene.replayed(script)

@@ -1,10 +1,23 @@
 """Random sessions, deaths included, replay bit for bit in every branch. `make slow`: 100 of the toy, 20 of drive."""
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 from worldroom.models import catalog
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import toy
 from worldroom.tests.interleave.sessions_scene import session
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """A death is logged; in these sessions people and workers die all the time."""
+    ours = logging.getLogger("worldroom")
+    before = ours.level
+    ours.setLevel(logging.CRITICAL)
+    yield
+    ours.setLevel(before)
 
 
 @pytest.mark.parametrize(("seed", "acts"), [(0, 16), (1, 16), (36, 24)])
