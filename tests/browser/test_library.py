@@ -68,7 +68,7 @@ def test_sessions_are_shown_page_by_page_and_by_world(visitor: MakeVisitor, libr
 def test_a_film_plays_with_what_happened_under_it(visitor: MakeVisitor, library: str) -> None:
     alice = visitor().open(library)
     alice.page.click(".session:first-child a")
-    alice.until("document.getElementById('video').readyState >= 2")
+    alice.until("document.getElementById('video')?.readyState >= 2")
     events = alice.text("#events").replace("\n", " ")
     assert "“a town by night”" in events and "Like" in events and "Another future: " not in events
     alice.page.click("#events button:has-text('Like')")
@@ -96,12 +96,12 @@ def test_selected_sessions_are_exported_and_one_is_deleted(visitor: MakeVisitor,
         names = tar.getnames()
     assert "export/README.md" in names and sum(name.endswith(".tar") for name in names) == 2
     alice.page.click(".session:nth-child(4) a")
-    alice.until("document.getElementById('video').readyState >= 1")
+    alice.until("document.getElementById('video')?.readyState >= 1")
     alice.page.click("#delete")
     alice.page.click("#sure-yes")
     alice.until("document.getElementById('session-said').textContent.startsWith('Deleted: 30 entries')")
     alice.page.click("#back")
-    alice.until("document.getElementById('range').textContent === '1 to 24 of 29'")
+    alice.until("document.getElementById('range')?.textContent === '1 to 24 of 29'")
 
 
 def test_the_driver_films_the_room_and_finds_it_in_the_library(visitor: MakeVisitor, library: str) -> None:
@@ -118,7 +118,7 @@ def test_the_driver_films_the_room_and_finds_it_in_the_library(visitor: MakeVisi
     watcher.page.click("#keep")
     assert watcher.page.is_hidden("#keep-film")
     watcher.open(f"{library}?session={session}")
-    watcher.until("document.getElementById('video').readyState >= 2")
+    watcher.until("document.getElementById('video')?.readyState >= 2")
     assert "going on" in watcher.text("#session-said")
 
 
@@ -132,7 +132,7 @@ def test_axe_finds_nothing(visitor: MakeVisitor, library: str, scheme: str) -> N
         alice.page.click(".session:nth-child(2) .box")
         assert violations(alice) == []
         alice.open(f"{library}?session=s00")
-        alice.until("document.getElementById('video').readyState >= 2")
+        alice.until("document.getElementById('video')?.readyState >= 2")
         alice.page.select_option("#forks", "0")
         assert violations(alice) == []
         assert alice.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -151,5 +151,5 @@ def test_with_a_key_the_library_opens_by_the_token_of_its_address(visitor: MakeV
         alice = visitor().open(f"{address}/library#token={token}")
         alice.until("document.querySelector('.session img')?.naturalWidth === 160")
         alice.page.click(".session a")
-        alice.until("document.getElementById('video').readyState >= 2")
+        alice.until("document.getElementById('video')?.readyState >= 2")
         assert alice.page.evaluate("document.getElementById('video').src.startsWith('blob:')")
