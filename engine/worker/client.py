@@ -153,9 +153,10 @@ class WorkerClient:
             return api.Refused(session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
         if session in self._logs:
             return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
-        session_log = self._logs[session] = SessionLog.resumed(resume_state, events, now)
+        session_log = SessionLog.resumed(resume_state, events, now)
         if world.snapshot:
             self._forks.adopt(session_log, world)
+        self._logs[session] = session_log
         answer = await self._replies.ask(lambda id: process.send(ipc.Restore(id, resume_state)))
         if isinstance(answer, api.Refused):
             self._logs.pop(session, None)

@@ -190,16 +190,24 @@ class Futures:
         return Turn(future, other.epoch, data, other.made[-1].prompt_version if other.made else None)
 
     async def take(self, turn: Turn, take: Callable[[api.Event], None]) -> api.Refused | None:
-        """Make that world in the engine; the refusal when it has no place for it. Call `turn_to` before."""
+        """Make that world in the engine; the refusal when it has no place for it, or lost what it is made of. Call
+        `turn_to` before.
+        """
         assert self.engine is not None, "there is a turn, so there is an engine that can fork"
-        answer = await self.engine.restore(turn.data, take)
+        try:
+            answer = await self.engine.restore(turn.data, take)
+        except ValueError as problem:
+            return api.Refused(turn.future.world, api.RefusalReason.CONFLICT, str(problem), 0, 0.0)
         return answer if isinstance(answer, api.Refused) else None
 
     def turn_to(self, turn: Turn, keep: bool) -> Future:
-        """That future plays from now on; the one that did so far is the other one if it is kept. Returns it."""
+        """That future plays from now on; the one that did so far is the other one if it is kept. Returns it.
+
+        If it is not, the turn is to the other one: that is made of its parts, so close it when it is made.
+        """
         left = self._left(turn.future.first if keep else self.now.first)
-        if self.other is not None:
-            self._door.post(api.Close(session=self.other.world))
+        if keep:
+            self.forget_other()
         self.other = left if keep else None
         self.branches, self.epochs = max(self.branches, turn.future.branch), max(self.epochs, turn.future.epoch)
         self.now, self._forked_at = turn.future, self._clock.now()

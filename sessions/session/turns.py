@@ -230,7 +230,9 @@ class Turns:
         self._turning = None
         if refused is None:
             if not keep:
-                self._door.post(api.Close(session=left.world))
+                for world in (left, before):
+                    if world is not None:
+                        self._door.post(api.Close(session=world.world))
             self._prompting.ask_again()
             return
         futures.back_to(left, None if keep else before)
