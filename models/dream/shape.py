@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..shared.road.sizes import RoadSizes
 from .card import CHANNELS, HEADS, LAYOUT, NOISE, STATE, TOKENS, WIDTH, WINDOW
 
 
 @dataclass(frozen=True, slots=True)
-class DreamShape:
-    """All sizes; two models with equal shapes can exchange weights."""
+class DreamShape(RoadSizes):
+    """`noise`: numbers of it beside the picture's. `state`: numbers of the recurrent tokens."""
 
     width: int = WIDTH
     heads: int = HEADS
@@ -21,17 +22,3 @@ class DreamShape:
     look: int = 12
     noise: int = NOISE
     state: int = STATE
-
-    @property
-    def temporal(self) -> int:
-        """Blocks that keep K and V."""
-        return self.layout.count("T")
-
-    @property
-    def head_width(self) -> int:
-        return self.width // self.heads
-
-    @property
-    def entries(self) -> int:
-        """Ring entries: the window, and one that is free for staging."""
-        return self.window + 1

@@ -11,15 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from ..shared.road.blocks import TiledLinear
+from ..shared.road.sizes import RoadSizes
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
-class DriveShape:
-    """All sizes; two models with equal shapes can exchange weights."""
+class DriveShape(RoadSizes):
+    """`innovations`: numbers of chance that move the memory on."""
 
-    width: int
-    heads: int
     layout: str = "STSTSTS"
     window: int = 11
     tokens: int = PICTURE_TOKENS + MEMORY_TOKENS
@@ -27,20 +26,6 @@ class DriveShape:
     controls: int = 4
     look: int = 12
     innovations: int = 5
-
-    @property
-    def temporal(self) -> int:
-        """Blocks that keep K and V."""
-        return self.layout.count("T")
-
-    @property
-    def head_width(self) -> int:
-        return self.width // self.heads
-
-    @property
-    def entries(self) -> int:
-        """Ring entries: the window, and one that is free for staging."""
-        return self.window + 1
 
 
 class TokenLinear(nn.Module):

@@ -34,6 +34,7 @@ from ...models.dream.transformer import DreamTransformer
 from ...models.drive.card import WEIGHTS as PAINTED
 from ...models.drive.runtime import load_networks
 from ...models.shared.road.autoencoder import DriveAutoencoder
+from ..drive.chains import BRIEF, Phase
 from ..drive.optimise import load_checkpoint
 from ..progress import Bar, each
 from . import (
@@ -80,7 +81,7 @@ class Budget:
     episodes: int = 16
     frames: int = 480
     drives: tuple[int, int] = (1536, 420)  # sessions, frames of each: what the recurrence sees
-    phases: tuple[stage_recurrence.Phase, ...] = stage_recurrence.PHASES
+    phases: tuple[Phase, ...] = stage_recurrence.PHASES
     reader: int = 3000
     seeing: tuple[int, int] = (60_000, 3000)  # frames, iterations
     paint: int = 6000
@@ -96,7 +97,7 @@ SMALL = Budget(
     episodes=8,
     frames=70,
     drives=(16, 60),
-    phases=stage_recurrence.BRIEF,
+    phases=BRIEF,
     reader=2,
     seeing=(500, 2),
     paint=2,

@@ -6,7 +6,7 @@ windows, no contexts. What it reaches here is where a dream that has lost its pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from ...models.dream.transformer import CondB, DreamTransformer
-from ...models.shared.road.blocks import Spatial, Temporal
 from ..drive.optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
+from ..drive.stage_paint import painting_matrices
 from .data import Shard, labels_of
 from .stage_recurrence import Recurrence
 from .stage_teacher import still
@@ -49,15 +49,6 @@ def frames_of(shards: list[Shard], recurrence: Recurrence, count: int, noise: in
     return Frames(torch.from_numpy(latents), cond)
 
 
-def painting_matrices(network: DreamTransformer) -> Iterator[Tensor]:
-    """The matrices inside the blocks that paint, which Muon trains; what listens to the past waits for its stage."""
-    for block in network.blocks:
-        if isinstance(block, Spatial):
-            yield from (block.qkv.weight, block.out.weight, block.up.weight, block.down.weight)
-        elif isinstance(block, Temporal):
-            yield from (block.out.weight, block.own.weight)
-
-
 def train(
     shards: list[Shard],
     held: list[Shard],
@@ -72,7 +63,7 @@ def train(
     torch.manual_seed(seed)
     still(network)
     average = averaged_copy(network)
-    optimiser = optimiser_for(list(painting_matrices(network)), network, RATES, BETAS)
+    optimiser = optimiser_for(list(painting_matrices(network.blocks)), network, RATES, BETAS)
     first, losses = resume(path, network, average, optimiser), list[float]()
     rng, g = np.random.default_rng([seed, 16, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
     checked = frames_of(held, recurrence, 160, network.shape.noise, np.random.default_rng(1))

@@ -7,9 +7,9 @@ true for as long as they run. No pictures are needed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,25 +20,14 @@ from torch.nn import functional as F
 
 from ...models.dream.recurrent import Recurrent
 from ...models.dream.shape import DreamShape
-from ..drive.optimise import averaged_copy, update_average
+from ..drive import chains
+from ..drive.chains import Phase
 from ..drive.simulator.driver import new_driver
 from ..drive.simulator.world import advance, first_world
 from .data import lead_in, private
 from .dice import DICE, new_luck
 
 LABELS = 99
-REPORT_EVERY = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """`iterations` of chains of these lengths in turn; the rate falls to nothing, the start is noised a little."""
-
-    iterations: int
-    lengths: tuple[int, ...]
-    batch: int
-    rate: float
-    noise: float
 
 
 PHASES = (
@@ -47,7 +36,6 @@ PHASES = (
     Phase(1000, (8, 16, 40), 96, 7e-4, 0.05),
     Phase(300, (40, 120), 48, 3e-4, 0.05),
 )
-BRIEF = (Phase(4, (1,), 16, 2e-3, 0.02), Phase(2, (2, 4), 8, 5e-4, 0.02))  # for tests
 
 
 class Recurrence(nn.Module):
@@ -101,49 +89,10 @@ def train(
     seed: int,
     report: Callable[[int, float], None],
 ) -> Recurrence:
-    """Train through the phases (resuming after the last whole one in `path`) and return the averaged network."""
+    """See `chains.train`."""
     torch.manual_seed(seed)
     model = Recurrence(shape)
-    finished = 0
-    if path.exists():
-        finished, state = torch.load(path, weights_only=True)
-        model.load_state_dict(state)
-    average, before = averaged_copy(model), sum(phase.iterations for phase in phases[:finished])
-    for number in range(finished, len(phases)):
-        _phase(model, average, data, phases[number], (seed, number), before, report)
-        before += phases[number].iterations
-        model.load_state_dict(average.state_dict())
-        beside = path.with_suffix(".part")
-        torch.save((number + 1, average.state_dict()), beside)
-        os.replace(beside, path)
-    return average
-
-
-def _phase(
-    model: Recurrence,
-    average: Recurrence,
-    data: Drives,
-    phase: Phase,
-    seeds: tuple[int, int],
-    before: int,
-    report: Callable[[int, float], None],
-) -> None:
-    rng, losses = np.random.default_rng(seeds), list[float]()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=phase.rate, weight_decay=1e-4, betas=(0.9, 0.98))
-    for iteration in range(phase.iterations):
-        for group in optimiser.param_groups:
-            group["lr"] = phase.rate * min(1, (iteration + 1) / 50) * max(0.02, 1 - iteration / phase.iterations)
-        length = phase.lengths[iteration % len(phase.lengths)]
-        loss = chain_loss(model, data, length, phase, rng)
-        optimiser.zero_grad()
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-        optimiser.step()
-        update_average(average, model, 0.98)
-        losses.append(float(loss.detach()))
-        if (iteration + 1) % REPORT_EVERY == 0 or iteration + 1 == phase.iterations:
-            report(before + iteration + 1, float(np.mean(losses)))
-            losses.clear()
+    return chains.train(model, partial(chain_loss, model, data), path, phases, seed, report)
 
 
 def chain_loss(model: Recurrence, data: Drives, length: int, phase: Phase, rng: np.random.Generator) -> Tensor:
@@ -166,6 +115,4 @@ def chain_loss(model: Recurrence, data: Drives, length: int, phase: Phase, rng: 
 
 def load_recurrence(path: Path, shape: DreamShape) -> Recurrence:
     """What `train` left."""
-    model = Recurrence(shape)
-    model.load_state_dict(torch.load(path, weights_only=True)[1])
-    return model.eval().requires_grad_(False)
+    return chains.trained(Recurrence(shape), path).eval().requires_grad_(False)

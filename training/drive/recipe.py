@@ -23,12 +23,13 @@ from ...models.drive.transformer import DriveTransformer
 from ...models.shared.road.autoencoder import DriveAutoencoder
 from ..progress import Bar, each
 from . import stage_autoencoder, stage_judge, stage_memory, stage_paint, stage_rollout
+from .chains import BRIEF, Phase
 from .data import generate, open_episodes
 from .export import save_half, save_openings
 from .judge import save_judge
 from .optimise import load_checkpoint
 from .stage_autoencoder import Pairs, refine
-from .stage_memory import BRIEF, PHASES, Phase
+from .stage_memory import PHASES
 from .stage_rollout import Ramp
 from .text import held_out_accuracy
 from .text import train as train_text
@@ -200,8 +201,8 @@ def _note_paint(bar: Bar) -> Callable[[stage_paint.Report], None]:
     return note
 
 
-def _note_memory(bar: Bar) -> Callable[[stage_memory.Report], None]:
-    return lambda r: bar.at(r.iteration, f"error {r.loss:.4f}")
+def _note_memory(bar: Bar) -> Callable[[int, float], None]:
+    return lambda done, loss: bar.at(done, f"error {loss:.4f}")
 
 
 def _note_rollout(bar: Bar) -> Callable[[stage_rollout.Report], None]:

@@ -6,13 +6,13 @@ pictures: no windows, no contexts. What it reaches here is where a dream that ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...models.drive.blocks import DriveShape
 from ...models.drive.memory import PICTURE_TOKENS
@@ -40,9 +40,9 @@ class Report:
     held_loss: float | None
 
 
-def painting_matrices(model: DriveTransformer) -> Iterator[Tensor]:
+def painting_matrices(blocks: Iterable[nn.Module]) -> Iterator[Tensor]:
     """The matrices inside the blocks that paint, which Muon trains; what listens to the past waits for its stage."""
-    for block in model.blocks:
+    for block in blocks:
         if isinstance(block, Spatial):
             yield from (block.qkv.weight, block.out.weight, block.up.weight, block.down.weight)
         elif isinstance(block, Temporal):
@@ -64,7 +64,7 @@ def train(
     model = DriveTransformer(shape)
     model.recall.load_state_dict(recall.state_dict())
     model.recall.requires_grad_(False)
-    average, optimiser = averaged_copy(model), optimiser_for(list(painting_matrices(model)), model, RATES, BETAS)
+    average, optimiser = averaged_copy(model), optimiser_for(list(painting_matrices(model.blocks)), model, RATES, BETAS)
     first, losses = resume(path, model, average, optimiser), list[float]()
     rng, g = np.random.default_rng([seed, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
     for iteration in range(first, total):

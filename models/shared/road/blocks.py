@@ -9,32 +9,15 @@ elementwise, a norm or softmax over a last axis, or a product of its own per fra
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ....kernels.invariant_matmul import invariant_linear
+from .sizes import RoadSizes
 
 AT_FIRST = -5.0  # bias of the past before training: a frame learns to listen to it
 _MASKED = -1e4
-
-
-class Sizes(Protocol):
-    """What blocks ask of a network's sizes."""
-
-    @property
-    def width(self) -> int: ...
-
-    @property
-    def heads(self) -> int: ...
-
-    @property
-    def tokens(self) -> int: ...
-
-    @property
-    def window(self) -> int: ...
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -62,7 +45,7 @@ class TiledLinear(nn.Linear):
 class Spatial(nn.Module):
     """Attention over the tokens of one frame and a squared-ReLU MLP, both modulated by the condition."""
 
-    def __init__(self, shape: Sizes) -> None:
+    def __init__(self, shape: RoadSizes) -> None:
         super().__init__()
         w, n = shape.width, shape.tokens
         self.heads = shape.heads
@@ -87,7 +70,7 @@ class Spatial(nn.Module):
 class Temporal(nn.Module):
     """Attention of each token to the same token of past frames (through kept K and V) and to itself."""
 
-    def __init__(self, shape: Sizes) -> None:
+    def __init__(self, shape: RoadSizes) -> None:
         super().__init__()
         w, n = shape.width, shape.tokens
         self.heads = shape.heads

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from ..slab_bytes import from_bytes, to_bytes
 from ..steps import misplaced
 from .autoencoder import DriveAutoencoder, to_frames
 from .chunk import Decoded, DecodeRow, Latent
+from .sizes import RoadSizes
 
 Entries = tuple[int, ...]
 LookOf = Callable[[str], NDArray[np.float32]]
@@ -40,29 +41,10 @@ _KEPT = 31 * 2**20
 many for the next step; else it asks the kernel for new pages in every step, which cost more than what is put there."""
 
 
-class KeptSizes(Protocol):
-    """What is asked of a network's sizes."""
-
-    @property
-    def temporal(self) -> int: ...
-
-    @property
-    def tokens(self) -> int: ...
-
-    @property
-    def heads(self) -> int: ...
-
-    @property
-    def entries(self) -> int: ...
-
-    @property
-    def head_width(self) -> int: ...
-
-
 class KeptFrames:
     """The slab, the autoencoder's decoder and the text encoder. Subclasses have the transformer's steps."""
 
-    def __init__(self, shape: KeptSizes, autoencoder: DriveAutoencoder, look_of: LookOf) -> None:
+    def __init__(self, shape: RoadSizes, autoencoder: DriveAutoencoder, look_of: LookOf) -> None:
         self._shape, self._autoencoder, self._look_of = shape, autoencoder, look_of
         self._k, self._v = self._slab(0), self._slab(0)
 
