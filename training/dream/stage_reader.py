@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from ...models.dream.recurrent import Reader
 from ...models.dream.shape import DreamShape
 from ...models.dream.transformer import PICTURE
-from ..drive.optimise import averaged_copy, update_average
+from ..drive.optimise import averaged_copy, step_once, update_average
 from .data import Shard, labels_of
 from .stage_recurrence import Recurrence
 
@@ -40,14 +40,10 @@ def train(
     optimiser = torch.optim.AdamW(reader.parameters(), lr=RATE, weight_decay=1e-2, betas=(0.9, 0.98))
     losses, truth = list[float](), batch(held, recurrence, 512, np.random.default_rng(1))
     for iteration in range(total):
-        for group in optimiser.param_groups:
-            group["lr"] = RATE * min(1, (iteration + 1) / 50) * max(0.02, 1 - iteration / total)
         history, look, wanted = batch(shards, recurrence, BATCH, rng)
         noise = NOISE * torch.rand(BATCH, 1, 1, 1) * torch.randn_like(history)
         loss = F.smooth_l1_loss(reader(history + noise, look), wanted, beta=0.5)
-        optimiser.zero_grad()
-        torch.autograd.backward(loss)
-        optimiser.step()
+        step_once(optimiser, loss, RATE, iteration / total, iteration)
         update_average(average, reader, min(0.99, iteration / (iteration + 20)))
         losses.append(float(loss.detach()))
         if (iteration + 1) % REPORT_EVERY == 0 or iteration + 1 == total:

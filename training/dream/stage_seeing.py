@@ -19,7 +19,7 @@ from ...models.dream.shape import DreamShape
 from ...models.drive.memory import CHANNELS, MEMORY_TOKENS
 from ...models.drive.transformer import DriveTransformer
 from ...models.shared.road.look import ONE_HOT
-from ..drive.optimise import averaged_copy, update_average
+from ..drive.optimise import averaged_copy, step_once, update_average
 from .stage_recurrence import Drives, Recurrence
 
 RATE, BATCH, NOISE, REPORT_EVERY = 1.5e-3, 256, 0.03, 100
@@ -71,17 +71,13 @@ def train(
     optimiser = torch.optim.AdamW(spread.parameters(), lr=RATE, weight_decay=1e-3, betas=(0.9, 0.98))
     held, variance, losses = len(data.look) // 50, float(data.told[:2000].float().var(0).mean()), list[float]()
     for iteration in range(total):
-        for group in optimiser.param_groups:
-            group["lr"] = RATE * min(1, (iteration + 1) / 50) * max(0.02, 1 - iteration / total)
         picked = torch.from_numpy(rng.integers(len(data.look) - held, size=BATCH))
         state = recurrence.writes(data.labels[picked])
         state = state + NOISE * torch.rand(BATCH, 1) * torch.randn_like(state)
         with torch.autocast("cpu", torch.bfloat16):
             told = spread(state, data.look[picked])
         loss = (told.float() - data.told[picked]).square().mean() / variance
-        optimiser.zero_grad()
-        torch.autograd.backward(loss)
-        optimiser.step()
+        step_once(optimiser, loss, RATE, iteration / total, iteration)
         update_average(average, spread, min(0.99, iteration / (iteration + 20)))
         losses.append(float(loss.detach()))
         if (iteration + 1) % REPORT_EVERY == 0 or iteration + 1 == total:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .optimise import averaged_copy, update_average
+from .optimise import averaged_copy, step_once, update_average
 
 REPORT_EVERY = 100
 Network = TypeVar("Network", bound=nn.Module)
@@ -80,13 +80,8 @@ def _phase(
     rng, losses = np.random.default_rng(seeds), list[float]()
     optimiser = torch.optim.AdamW(network.parameters(), lr=phase.rate, weight_decay=1e-4, betas=(0.9, 0.98))
     for iteration in range(phase.iterations):
-        for group in optimiser.param_groups:
-            group["lr"] = phase.rate * min(1, (iteration + 1) / 50) * max(0.02, 1 - iteration / phase.iterations)
         loss = loss_of(phase.lengths[iteration % len(phase.lengths)], phase, rng)
-        optimiser.zero_grad()
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 0.5)
-        optimiser.step()
+        step_once(optimiser, loss, phase.rate, iteration / phase.iterations, iteration, clip=0.5)
         update_average(average, network, 0.98)
         losses.append(float(loss.detach()))
         if (iteration + 1) % REPORT_EVERY == 0 or iteration + 1 == phase.iterations:

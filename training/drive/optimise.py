@@ -64,6 +64,22 @@ def optimiser_for(hidden: Sequence[Tensor], model: nn.Module, rates: Rates, beta
     )
 
 
+def step_once(
+    optimiser: torch.optim.AdamW, loss: Tensor, rate: float, done: float, iteration: int, clip: float = 0.0
+) -> None:
+    """One step of AdamW alone at `rate`, which rises over 50 iterations and falls to a fiftieth when all is `done` (1).
+
+    `clip`: largest norm of the gradient, 0 = any.
+    """
+    for group in optimiser.param_groups:
+        group["lr"] = rate * min(1, (iteration + 1) / 50) * max(0.02, 1 - done)
+    optimiser.zero_grad()
+    torch.autograd.backward(loss)
+    if clip:
+        torch.nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], clip)
+    optimiser.step()
+
+
 def averaged_copy(model: M) -> M:
     return copy.deepcopy(model).requires_grad_(False)
 
