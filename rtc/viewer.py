@@ -15,23 +15,24 @@ from aiortc import RTCDataChannel
 from ..clock import Clock
 from ..engine.api import Frame, Rendered, Rendition
 from ..sessions.audience import ENDS
-from ..sessions.messages import Leave, Ping, Pong, Problem, Receipt, Receipts, Role, ServerMessage
+from ..sessions.messages import Leave, Problem, Receipt, Role, ServerMessage
 from ..sessions.rooms.participant import Participant
 from .delays import Delays
+from .inbound import take_in
 from .media.bitrate import ViewerReport
 from .media.connection import ViewerConnection
 from .media.fanout import Fanout, Packed, Subscription
 from .media.ice import HostPolicy
 from .media.ice_servers import IceServer
 from .media.sctp import MESSAGE_BYTES_MAX, MESSAGE_SECONDS_MAX
-from .wire import Channel, WireError, channel_of, decode_client, encode
+from .receipts import AT_ONCE, bundled, receipt_of
+from .wire import Channel, channel_of, encode
 
 log = logging.getLogger(__name__)
 
 WAITING_MAX = 64
 CONTROL_BACKLOG_MAX = 256 * 1024
 RECEIPT_BACKLOG_MAX = 16 * 1024
-RECEIPTS_AT_ONCE = 6
 CONNECT_TIMEOUT = 10.0
 SILENCE_TIMEOUT = 4.5
 ESTIMATE_S = 5.0
@@ -137,25 +138,22 @@ class Viewer:
             if drives and frame.input_seq > self._input_seq:
                 self._input_seq = frame.input_seq
                 self._delays.observe(packed.hold_us / 1e6 + self._clock.now() - frame.begun)
-            if drives or len(self._receipts) >= RECEIPTS_AT_ONCE:
+            if drives or len(self._receipts) >= AT_ONCE:
                 self._send_receipts()
 
     def _drives(self) -> bool:
         return self._participant is not None and self._participant.role is Role.DRIVER
 
     def _send_receipts(self) -> None:
-        """The driver's leave with every frame; a spectator's in bundles: each message costs as much as a frame."""
+        """The driver's leave with every frame; a spectator's in bundles."""
         channel = self._channels.get(Channel.RECEIPTS)
-        receipts = tuple(self._receipts)
-        self._receipts.clear()
-        if channel is None or channel.readyState != "open":
+        receipts, self._receipts = self._receipts, []
+        if not receipts or channel is None or channel.readyState != "open":
             return
         if channel.bufferedAmount > RECEIPT_BACKLOG_MAX:
             self.counts.receipts_dropped += len(receipts)
-        elif len(receipts) == 1:
-            channel.send(encode(receipts[0]))
-        elif receipts:
-            channel.send(encode(Receipts(receipts)))
+        else:
+            channel.send(encode(bundled(receipts)))
 
     def _queue(self, text: str, message: ServerMessage) -> None:
         """Messages for a channel that is not open yet wait in order; only control has messages worth waiting for."""
@@ -217,21 +215,7 @@ class Viewer:
     def _received(self, channel: Channel, data: str | bytes) -> None:
         if self._left or self._participant is None:
             return
-        try:
-            message = decode_client(data, channel)
-        except WireError as error:
-            self.counts.malformed += 1
-            self._participant.malformed(f"{error.code}: {error.detail}", error.id)
-            return
-        if isinstance(message, Ping):
-            self.send(Pong(id=message.id, sent_ms=message.sent_ms))
-            return
-        try:
-            self._participant.receive(message)
-        except Exception:
-            # The room's fault, not this viewer's: it keeps its connection and learns that the message had no effect.
-            log.exception("a room failed on a '%s' message", type(message).__name__.lower())
-            self.send(Problem(code="internal", detail="the message had no effect"))
+        take_in(channel, data, self._participant, self.send, self.counts)
 
     # ---- life -------------------------------------------------------------------------------------------------------
 
@@ -285,24 +269,3 @@ class Viewer:
         if self._participant is not None:
             self._participant.leave()
         self._gone(self)
-
-
-def receipt_of(frame: Frame, hold_us: int, rtp: int, sent: float) -> Receipt:
-    timings = frame.timings
-    told_us = timings.wait_us + timings.step_us + timings.decode_us + timings.encode_us
-    return Receipt(
-        frame=frame.frame,
-        chunk=frame.chunk,
-        epoch=frame.epoch,
-        rtp=rtp,
-        prompt_version=frame.prompt_version,
-        input_seq=frame.input_seq,
-        applied=frame.controls,
-        hold_us=hold_us,
-        wait_us=timings.wait_us,
-        step_us=timings.step_us,
-        decode_us=timings.decode_us,
-        encode_us=timings.encode_us,
-        pace_us=max(0, round((sent - frame.begun) * 1e6) - told_us),
-        preview=frame.preview,
-    )

@@ -1,17 +1,15 @@
 """Somebody in a LiveKit room, as a participant of the room here: a sink of its messages, a source of acts."""
 
-import logging
 from collections.abc import Callable
 
 from ...engine.api import Frame, Rendered
 from ...sessions.audience import ENDS
-from ...sessions.messages import Leave, Ping, Pong, Problem, Role, ServerMessage
+from ...sessions.messages import Leave, Problem, Role, ServerMessage
 from ...sessions.rooms.participant import Participant
 from ...sessions.rooms.rights import Rights
-from ..wire import Channel, WireError, decode_client
+from ..inbound import take_in
+from ..wire import Channel
 from .spec import LiveKitCounts
-
-log = logging.getLogger(__name__)
 
 
 class LiveKitPerson:
@@ -67,22 +65,8 @@ class LiveKitPerson:
             self._participant.request_key()
 
     def receive(self, channel: Channel, data: bytes) -> None:
-        if self._participant is None or self._gone:
-            return
-        try:
-            message = decode_client(data, channel)
-        except WireError as error:
-            self._counts.malformed += 1
-            self._participant.malformed(f"{error.code}: {error.detail}", error.id)
-            return
-        if isinstance(message, Ping):
-            self.send(Pong(id=message.id, sent_ms=message.sent_ms))
-            return
-        try:
-            self._participant.receive(message)
-        except Exception:
-            log.exception("a room failed on a '%s' message", type(message).__name__.lower())
-            self.send(Problem(code="internal", detail="the message had no effect"))
+        if self._participant is not None and not self._gone:
+            take_in(channel, data, self._participant, self.send, self._counts)
 
     def leave(self, on_purpose: bool) -> None:
         """They are gone: on purpose, their wheel is free at once."""

@@ -13,12 +13,12 @@ from collections.abc import Coroutine
 from ...clock import Clock
 from ...engine.api import Frame, Refused, Rendition
 from ...sessions.audience import GOING_AWAY
-from ...sessions.messages import Problem, Receipt, Receipts, ServerMessage, Welcome
+from ...sessions.messages import Problem, Receipt, ServerMessage, Welcome
 from ...sessions.rooms.rights import Rights
 from ...sessions.rooms.rooms import Rooms
 from ..media.bitrate import ViewerReport
 from ..media.fanout import Fanout, Subscription
-from ..viewer import receipt_of
+from ..receipts import AT_ONCE, bundled, receipt_of
 from ..wire import Channel, channel_of, encode
 from .link import LinkLost, LiveKitLink, Outgoing
 from .person import LiveKitPerson
@@ -28,7 +28,6 @@ from .video import VideoTrack
 log = logging.getLogger(__name__)
 
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-RECEIPTS_AT_ONCE = 6
 LAST_WORDS_S = 0.3
 
 
@@ -172,15 +171,14 @@ class LiveKitRoom:
         self._fanout.frame(frame, hold_us)
         track.show(frame)
         self._receipts.append(receipt_of(frame, hold_us, frame.pts & 0xFFFFFFFF, self._clock.now()))
-        if len(self._receipts) >= RECEIPTS_AT_ONCE or self._drives():
+        if len(self._receipts) >= AT_ONCE or self._drives():
             self._send_receipts()
 
     def _send_receipts(self) -> None:
         """To everybody at once: the same frames are shown to all."""
-        receipts, self._receipts = tuple(self._receipts), []
+        receipts, self._receipts = self._receipts, []
         if self._link is not None:
-            text = encode(receipts[0] if len(receipts) == 1 else Receipts(receipts))
-            self._link.send(Outgoing(Topic.RECEIPTS, text, None))
+            self._link.send(Outgoing(Topic.RECEIPTS, encode(bundled(receipts)), None))
 
     def _want_key(self) -> None:
         person = next(iter(self._people.values()), None)

@@ -60,7 +60,7 @@ class _ReceiptViewer(SilentViewer):
     late: list[float] = field(default_factory=list)
 
     def frame(self, frame: "Frame", hold_us: int) -> None:
-        from ....rtc.viewer import receipt_of
+        from ....rtc.receipts import receipt_of
         from ....rtc.wire import encode
 
         now = asyncio.get_running_loop().time()
