@@ -8,7 +8,7 @@ from ...sessions.rooms.adapting import AdaptFailed, adapt
 from ...sessions.rooms.rooms import Rooms
 from ...sessions.views import AdaptersBody
 from ..wire import WireError
-from .answers import BUSY_RETRY_S, JSON, ApiFault, body_of, json_answer, media_type, named, offer_faults
+from .answers import BUSY_RETRY_S, JSON, ApiFault, bearer_of, body_of, json_answer, media_type, named, offer_faults
 
 STATUS = {"no_room": 404, "no_place": 401, "not_driving": 403, "no_adapters": 409, "no_compute": 409, "busy": 503}
 
@@ -18,9 +18,7 @@ def add_adapters(app: FastAPI, rooms: Rooms) -> None:
     async def adapters(room: str, request: Request) -> Response:
         """Swap the stack; answered with the first chunk that has it. The bearer is the token of the driver's seat."""
         named(room)
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token.isascii():
-            raise ApiFault(401, "no_token", "the token of a seat is needed: Authorization: Bearer <token>")
+        token = bearer_of(request)
         if media_type(request) != JSON:
             raise ApiFault(415, "not_json", "a stack of adapters is application/json")
         with offer_faults():

@@ -92,6 +92,14 @@ def access_of(request: Request) -> Access:
     return access
 
 
+def bearer_of(request: Request, whose: str = "the token of a seat") -> str:
+    """The token that comes with a request, for what a seat may do."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.isascii():
+        raise ApiFault(401, "no_token", f"{whose} is needed: Authorization: Bearer <token>")
+    return token
+
+
 def caller(request: Request) -> Caller:
     """Who asked, behind any proxy that is trusted."""
     found = request.state.caller

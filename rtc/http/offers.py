@@ -1,6 +1,8 @@
 """The ways into a room by our own protocol: a room's name and token, an offer, a first frame."""
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
@@ -22,6 +24,7 @@ from .answers import (
     JSON,
     ApiFault,
     access_of,
+    bearer_of,
     body_of,
     caller,
     json_answer,
@@ -100,17 +103,23 @@ def add_first_frames(app: FastAPI, rooms: Rooms) -> None:
     async def first_frame(room: str, request: Request) -> Response:
         """The body is the file; the token of the driver's seat is the bearer."""
         named(room)
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token.isascii():
-            raise ApiFault(401, "no_token", "the token of a seat is needed: Authorization: Bearer <token>")
+        token = bearer_of(request)
         try:
             media = UploadedMedia(media_type(request))
         except ValueError:
             raise ApiFault(415, "media_type", f"a first frame is {', '.join(UploadedMedia)}") from None
         try:
-            return json_answer(await rooms.first_frame(room, token, media, request.stream()))
+            with first_frame_faults():
+                return json_answer(await rooms.first_frame(room, token, media, request.stream()))
         except ClientDisconnect:
             raise ApiFault(400, "cut_off", "the connection ended before the file did") from None
-        except BadFirstFrames as error:
-            status = UPLOAD_STATUS.get(error.code, 422)
-            raise ApiFault(status, error.code, str(error), BUSY_RETRY_S if status == 503 else None) from None
+
+
+@contextmanager
+def first_frame_faults() -> Iterator[None]:
+    """Why a world does not begin from pictures, as API faults."""
+    try:
+        yield
+    except BadFirstFrames as error:
+        status = UPLOAD_STATUS.get(error.code, 422)
+        raise ApiFault(status, error.code, str(error), BUSY_RETRY_S if status == 503 else None) from None

@@ -1,15 +1,20 @@
-"""What WHIP and WHEP share (RFC 9725): the offer's body, the 201 with its headers, the PATCH of trickled candidates."""
+"""What WHIP and WHEP share (RFC 9725): an offer taken, the 201 with its headers, the PATCH of trickled candidates, and
+what answers OPTIONS and GET."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
 
 from ..edge import Player
 from ..media.ice_servers import IceServer, link_headers
+from ..media.offer import NO_CODEC
 from ..media.offered import OfferedConnection
 from ..media.trickle import BadFragment, Fragment, read_fragment
 from ..wire import WireError
-from .answers import ApiFault, body_of, media_type
+from .answers import ApiFault, body_of, media_type, named, offer_faults, while_there
+
+T = TypeVar("T")
 
 SDP = "application/sdp"
 FRAGMENT = "application/trickle-ice-sdpfrag"
@@ -18,6 +23,16 @@ FRAGMENT = "application/trickle-ice-sdpfrag"
 def check_offer(request: Request) -> None:
     if media_type(request) != SDP:
         raise ApiFault(415, "not_sdp", f"the body of an offer is {SDP}")
+
+
+async def taken(request: Request, take: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+    """What comes of the offer in the body, while its client is there; raises `ApiFault`."""
+    try:
+        with offer_faults():
+            offer = (await body_of(request)).decode("utf-8", "replace")
+            return await while_there(request, take(offer))
+    except ApiFault as fault:
+        raise (ApiFault(406, NO_CODEC, fault.error.detail) if fault.error.code == NO_CODEC else fault) from None
 
 
 def created(session: Player, location: str, servers: Sequence[IceServer]) -> Response:
@@ -29,6 +44,21 @@ def created(session: Player, location: str, servers: Sequence[IceServer]) -> Res
     for link in link_headers(tuple(servers)):
         response.headers.append("Link", link)
     return response
+
+
+def add_questions(app: FastAPI, path: str) -> None:
+    """What may be asked without beginning anything."""
+
+    @app.options(path)
+    async def asks(room: str) -> Response:
+        named(room)
+        return Response(status_code=200, headers={"Accept-Post": SDP})
+
+    @app.get(path)
+    @app.get(path + "/{id}")
+    async def nothing(room: str, id: str = "") -> Response:
+        """Reserved by the RFC and the drafts: a success without content."""
+        return Response(status_code=200, media_type=SDP)
 
 
 def no_session() -> ApiFault:

@@ -14,11 +14,10 @@ from ...engine.api import Refused
 from ..access.rates import Rates
 from ..access.spec import AccessSpec
 from ..edge import Edge
-from ..media.offer import NO_CODEC
 from ..viewer import Viewer
-from .answers import BUSY_RETRY_S, ApiFault, body_of, named, offer_faults, refused_answer, while_there
+from .answers import BUSY_RETRY_S, ApiFault, named, refused_answer
 from .offers import newcomer_of
-from .sdp_sessions import SDP, check_offer, created, no_session, trickled
+from .sdp_sessions import add_questions, check_offer, created, no_session, taken, trickled
 
 
 def add_whep(app: FastAPI, edge: Edge, access: AccessSpec, rates: Rates, clock: Clock) -> None:
@@ -29,26 +28,12 @@ def add_whep(app: FastAPI, edge: Edge, access: AccessSpec, rates: Rates, clock: 
         newcomer = newcomer_of(request, rates, clock.now())
         if not edge.open(room):
             raise ApiFault(409, "no_stream", "nobody has opened this room yet", BUSY_RETRY_S)
-        try:
-            with offer_faults():
-                offer = (await body_of(request)).decode("utf-8", "replace")
-                player = await while_there(request, edge.take_player(room, offer, newcomer))
-        except ApiFault as fault:
-            raise (ApiFault(406, NO_CODEC, fault.error.detail) if fault.error.code == NO_CODEC else fault) from None
+        player = await taken(request, lambda offer: edge.take_player(room, offer, newcomer))
         if isinstance(player, Refused):
             return refused_answer(player)
         return created(player, f"{access.base_path}/v1/rooms/{room}/whep", edge.ice_servers(player.id))
 
-    @app.options("/v1/rooms/{room}/whep")
-    async def asks(room: str) -> Response:
-        named(room)
-        return Response(status_code=200, headers={"Accept-Post": SDP})
-
-    @app.get("/v1/rooms/{room}/whep")
-    @app.get("/v1/rooms/{room}/whep/{id}")
-    async def nothing(room: str, id: str = "") -> Response:
-        """Reserved by the drafts: a success without content."""
-        return Response(status_code=200, media_type=SDP)
+    add_questions(app, "/v1/rooms/{room}/whep")
 
     @app.patch("/v1/rooms/{room}/whep/{id}")
     async def trickle(room: str, id: str, request: Request) -> Response:
