@@ -25,6 +25,7 @@ from .media.ice import HostPolicy, UdpPorts
 from .media.ice_servers import IceServer, IceServersSpec
 from .media.offer import BadOffer
 from .media.offered import CLOSE_TIMEOUT
+from .totals import EdgeTotals, plus
 from .viewer import LINGER, Viewer
 from .wire import AnswerBody, OfferBody
 
@@ -33,8 +34,6 @@ log = logging.getLogger(__name__)
 WATCH_INTERVAL = 0.5
 BITRATE_INTERVAL = 1.0
 VIEWERS_MAX = 256
-
-
 BITRATE = BitrateRange(floor=400, ceiling=2500)
 
 
@@ -78,24 +77,6 @@ class Newcomer:
     @property
     def local(self) -> bool:
         return self.address in ("127.0.0.1", "::1")
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeTotals:
-    """Sums over every viewer there was, for /metrics."""
-
-    viewers: int = 0
-    frames: int = 0
-    packets: int = 0
-    bytes: int = 0
-    frames_skipped: int = 0
-    plis: int = 0
-    nacks: int = 0
-    retransmitted: int = 0
-    malformed: int = 0
-    messages_dropped: int = 0
-    receipts_dropped: int = 0
-    keys_requested: int = 0
 
 
 class Edge:
@@ -239,7 +220,7 @@ class Edge:
     def totals(self) -> EdgeTotals:
         sums = self._past
         for viewer in self._viewers:
-            sums = _plus(sums, viewer)
+            sums = plus(sums, viewer)
         return sums
 
     # ---- within -----------------------------------------------------------------------------------------------------
@@ -274,7 +255,7 @@ class Edge:
     def _gone(self, viewer: Viewer) -> None:
         self._viewers.pop(viewer, None)
         self._players = {key: player for key, player in self._players.items() if player is not viewer}
-        self._past = _plus(self._past, viewer)
+        self._past = plus(self._past, viewer)
         self._in_background(viewer.connection.end())
         self._drop_idle_streams()
 
@@ -303,22 +284,4 @@ class Edge:
                     fanout.settle_bitrate(now, BITRATE_INTERVAL)
 
 
-def _plus(sums: EdgeTotals, viewer: Viewer) -> EdgeTotals:
-    stream, counts = viewer.connection.sender.counts, viewer.counts
-    return EdgeTotals(
-        viewers=sums.viewers + 1,
-        frames=sums.frames + stream.frames,
-        packets=sums.packets + stream.packets,
-        bytes=sums.bytes + stream.octets,
-        frames_skipped=sums.frames_skipped + stream.skipped,
-        plis=sums.plis + stream.plis,
-        nacks=sums.nacks + stream.nacks,
-        retransmitted=sums.retransmitted + stream.retransmitted,
-        malformed=sums.malformed + counts.malformed,
-        messages_dropped=sums.messages_dropped + counts.messages_dropped,
-        receipts_dropped=sums.receipts_dropped + counts.receipts_dropped,
-        keys_requested=sums.keys_requested + counts.keys_requested,
-    )
-
-
-__all__ = ["BadOffer", "Edge", "EdgeSpec", "EdgeTotals", "Newcomer", "TooManyViewers"]
+__all__ = ["BadOffer", "Edge", "EdgeSpec", "Newcomer", "TooManyViewers"]
