@@ -7,6 +7,7 @@ told something; what is to be sent waits in a bounded queue, because the SDK ans
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -100,7 +101,8 @@ class LiveKitLink:
     async def flush(self, seconds: float) -> None:
         """Wait until everything is sent, at most so long."""
         if self._waiting and not self.over.is_set():
-            await asyncio.wait((asyncio.ensure_future(self._sent.wait()),), timeout=seconds)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._sent.wait(), seconds)
 
     async def close(self) -> None:
         self.over.set()
