@@ -6,8 +6,8 @@ A recorder's token opens the past of its room; deleting and exporting ask for a 
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,18 +54,14 @@ def add_library(app: FastAPI, past: Past) -> None:
     async def page(request: Request) -> Response:
         offset, limit = _whole(request, "offset", 0, 10**9), _whole(request, "limit", 50, LIMIT_MOST)
         card = request.query_params.get("card")
-        try:
+        with _faults():
             return json_answer(await library.page(offset, limit, card, _room(request)))
-        except LIBRARY_FAULTS as error:
-            raise _away(error) from None
 
     @app.get("/v1/library/{session}")
     async def detail(session: str, request: Request) -> Response:
         summary = await _known(library, session, request)
-        try:
+        with _faults():
             return json_answer(await library.detail(summary))
-        except LIBRARY_FAULTS as error:
-            raise _away(error) from None
 
     @app.get("/v1/library/{session}/entries")
     async def entries(session: str, request: Request) -> Response:
@@ -73,10 +69,8 @@ def add_library(app: FastAPI, past: Past) -> None:
         await _known(library, session, request)
         after, most = _whole(request, "after", 0, 10**12), _whole(request, "most", 1000, 10_000)
         types = tuple(filter(None, request.query_params.get("types", "").split(",")))
-        try:
+        with _faults():
             found = await library.entries(session, after, types, most)
-        except LIBRARY_FAULTS as error:
-            raise _away(error) from None
         lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in found)
         return Response(lines, media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
 
@@ -89,12 +83,8 @@ def add_library(app: FastAPI, past: Past) -> None:
             raise ApiFault(404, "no_film", "there is no film of that name")
         summary = await _known(library, session, request)
         if match[2] == ".timeline":
-            try:
+            with _faults():
                 return json_answer(await library.timeline(summary, match[1]))
-            except NoFilm as error:
-                raise ApiFault(404, "no_film", str(error)) from None
-            except LIBRARY_FAULTS as error:
-                raise _away(error) from None
         path = library.recordings.path(session, match[1], match[2])
         if path is None:
             raise ApiFault(404, "no_film", "there is no film of that name")
@@ -138,10 +128,8 @@ def _add_changes(app: FastAPI, past: Past) -> None:
 
 async def _known(library: Library, session: str, request: Request) -> SessionSummary:
     """The session, if there is one for who asks."""
-    try:
+    with _faults():
         found = await library.summary(session, _room(request)) if SESSION.fullmatch(session) else None
-    except LIBRARY_FAULTS as error:
-        raise _away(error) from None
     if found is None:
         raise ApiFault(404, "no_session", "there is no session of that name")
     return found
@@ -151,6 +139,17 @@ def _room(request: Request) -> str | None:
     """The room whose past is open to who asks; None = all of them."""
     access = access_of(request)
     return None if access.lists else access.room or ""
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """Of reading, as API faults."""
+    try:
+        yield
+    except NoFilm as error:
+        raise ApiFault(404, "no_film", str(error)) from None
+    except LIBRARY_FAULTS as error:
+        raise _away(error) from None
 
 
 def _away(error: Exception) -> ApiFault:
