@@ -5,7 +5,7 @@ Reconnects by itself with its token, honouring Retry-After with jitter. All time
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,7 @@ from pathlib import Path
 from aioice import Connection
 
 from ...rtc import wire
-from ...rtc.wire import Channel, Participants, Receipts, Role, ServerMessage, Transition, Welcome
-from .answers import Answers
+from ...rtc.wire import Channel, Participants, Receipts, Role, ServerMessage, Welcome
 from .first_frame import upload
 from .latency import LatencyLog
 from .link import EdgeLink
@@ -23,6 +22,7 @@ from .pictures import Pictures, RoomFrame
 from .recording import record
 from .retry import Retry
 from .signalling import NoServer, RoomPlace, RoomRefused
+from .steering import Steering
 
 PING_INTERVAL = 1.0
 SILENCE_TIMEOUT = 4.0
@@ -43,7 +43,7 @@ class RoomCounts:
     """Messages of a newer server, which were ignored."""
 
 
-class RoomClient:
+class RoomClient(Steering):
     """See the module docstring; made by `join`. `decode=False` leaves pictures out (a cheap viewer)."""
 
     def __init__(
@@ -58,6 +58,7 @@ class RoomClient:
         consent: bool = False,
         shape: Callable[[Connection], None] | None = None,
     ) -> None:
+        super().__init__()
         self._place = place
         self._shape = shape
         self._name, self._consent = name, consent
@@ -68,7 +69,6 @@ class RoomClient:
         self.token: str | None = None
         self._pad = Pad()
         self._repeats = 0
-        self._answers = Answers()
         self._tasks: list[asyncio.Task[None]] = []
         self._failed: RoomRefused | NoServer | None = None
         self._ended: RoomRefused | None = None
@@ -101,49 +101,6 @@ class RoomClient:
         self.release(key)
         return seq
 
-    async def prompt(
-        self,
-        text: str,
-        transition: Transition = Transition.BLEND,
-        seconds: float = 0.5,
-        *,
-        weight: float = 1.0,
-        others: Mapping[str, float] | None = None,
-        at: int | None = None,
-        over: int | None = None,
-    ) -> int:
-        """Change the world by words; the id for `applied`. Raises `RoomRefused`, which says what is wrong with them.
-
-        `others`: texts and weights of a mix, beside this one with `weight`. `at`: the chunk to begin at. `over`: chunks
-        instead of `seconds`.
-        """
-        texts = tuple(wire.WeighedText(each, share) for each, share in (others or {}).items())
-        return await self._steer(lambda id: wire.Prompt(id, text, transition, seconds, weight, texts, at, over))
-
-    async def adapt(self, *stack: str | tuple[str, float]) -> int:
-        """Put adapters beside the world's weights, by name or (name, scale); none takes them away."""
-        made = tuple(wire.AdapterChoice(one) if isinstance(one, str) else wire.AdapterChoice(*one) for one in stack)
-        return await self._steer(lambda id: wire.Adapt(id, made))
-
-    async def reset(self, seed: int | None = None) -> int:
-        return await self._steer(lambda id: wire.ResetWorld(id, seed))
-
-    async def rewind(self, seconds: float) -> int:
-        """Back by so many seconds, and on from there in another future; then `choose`."""
-        return await self._steer(lambda id: wire.Rewind(id, seconds))
-
-    async def regenerate(self) -> int:
-        """Another take of what plays under the present words; then `choose`."""
-        return await self._steer(wire.Regenerate)
-
-    async def fork(self, *others: wire.Way) -> int:
-        """On in several futures, side by side: as it is, and in `others` (none: one by chance); then `choose`."""
-        return await self._steer(lambda id: wire.Fork(id, others or (wire.Way(),)))
-
-    async def choose(self, keep: wire.Keep, place: int | None = None) -> int:
-        """After a `rewind`: which of the two futures goes on. After a `fork`: that in `place`, from 0."""
-        return await self._steer(lambda id: wire.Choose(id, keep, place))
-
     async def first_frame(self, file: Path) -> wire.FirstFrame:
         """Begin the world anew from a picture (PNG, JPEG, WebP) or the end of a video (MP4, WebM); the driver's alone.
         Raises `RoomRefused`, `NoServer`, OSError, or ValueError on a file of another name.
@@ -154,9 +111,6 @@ class RoomClient:
         """Have the server film the room, or end the film; the driver's alone. Raises `RoomRefused` or `NoServer`."""
         return await record(self._place, self.token, running)
 
-    async def like(self, chunk: int, value: int) -> int:
-        return await self._steer(lambda id: wire.Feedback(id, chunk, value))
-
     async def pass_wheel(self, name: str | None = None) -> int:
         """Hand the wheel to whoever goes by that name; without one let go of it, or take it when it is free.
         Raises `RoomRefused` when that is not possible, ValueError when nobody of that name is here.
@@ -166,10 +120,6 @@ class RoomClient:
         if name is not None and to is None:
             raise ValueError(f"nobody called '{name}' is here: {', '.join(person.name for person in people)}")
         return await self._steer(lambda id: wire.PassWheel(id, to))
-
-    async def applied(self, id: int) -> int:
-        """The chunk at which a steer took effect; raises `RoomRefused` or `NoServer` when it never does."""
-        return await self._answers.applied(id)
 
     async def frames(self) -> AsyncIterator[RoomFrame]:
         """Frames in order with their receipts; one that nobody takes in time is dropped and counted.
@@ -256,12 +206,8 @@ class RoomClient:
         if self.link is not None:
             self.link.send(self._pad.message(time.monotonic() * 1000), Channel.INPUT)
 
-    async def _steer(self, message: Callable[[int], wire.ClientMessage]) -> int:
-        id = self._answers.expect()
-        if self.link is None or not self.link.send(message(id), Channel.CONTROL):
-            raise NoServer("the room is not connected")
-        await self._answers.accepted(id)
-        return id
+    def _send(self, message: wire.ClientMessage) -> bool:
+        return self.link is not None and self.link.send(message, Channel.CONTROL)
 
     def _received(self, message: ServerMessage | None) -> None:
         if message is None:
