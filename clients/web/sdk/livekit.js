@@ -9,7 +9,7 @@
  */
 
 import { read } from './messages.js';
-import { OPEN_TIMEOUT_MS, Refusal, ask, within } from './peer.js';
+import { OPEN_TIMEOUT_MS, ask, fail, within } from './peer.js';
 
 /** @typedef {import('./peer.js').ChannelName} ChannelName */
 /** @typedef {import('./messages.js').ClientMessage} ClientMessage */
@@ -110,19 +110,9 @@ class LiveKitPeer {
       this.arrived();
     }
     if (message.type === 'problem' && !this.welcomed) {
-      const { code, detail } = message;
-      const refusal = new Refusal(503, code, detail, 0, 0);
       this.on.message(message);
-      this.end(refusal.message); // it is asked for again, and then perhaps there is a place
+      this.end(message.detail); // it is asked for again, and then perhaps there is a place
     } else if (message.type === 'receipts') message.items.forEach(this.on.message);
     else this.on.message(message);
   }
-}
-
-/**
- * @param {string} reason
- * @returns {never}
- */
-function fail(reason) {
-  throw new Error(reason);
 }

@@ -251,7 +251,7 @@ function preferPlayable(transceiver) {
  * @param {string} reason
  * @returns {never}
  */
-function fail(reason) {
+export function fail(reason) {
   throw new Error(reason);
 }
 
