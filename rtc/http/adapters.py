@@ -23,9 +23,8 @@ def add_adapters(app: FastAPI, rooms: Rooms) -> None:
             raise ApiFault(415, "not_json", "a stack of adapters is application/json")
         with offer_faults():
             asked = _stack(await body_of(request))
-        opened = next((each for each in rooms.open_rooms() if each.spec.name == room), None)
         try:
-            return json_answer(await adapt(opened, token, asked))
+            return json_answer(await adapt(rooms.open_room(room), token, asked))
         except AdaptFailed as error:
             status = STATUS.get(error.code, 422)
             raise ApiFault(status, error.code, str(error), BUSY_RETRY_S if status == 503 else None) from None

@@ -92,51 +92,50 @@ class Rooms:
 
     async def first_frame(self, room: str, token: str, media: UploadedMedia, body: AsyncIterator[bytes]) -> FirstFrame:
         """Begin a room's world anew from a picture or the end of a video; raises `first_frames.BadFirstFrames`."""
-        entry = self._entries.get(room)
-        return await self._uploads.begin(None if entry is None else entry.room, token, media, body)
+        return await self._uploads.begin(self.open_room(room), token, media, body)
 
     async def live_first_frame(self, room: str, token: str, pictures: AsyncIterator[VideoFrame]) -> FirstFrame:
         """The same from the next pictures of a camera."""
-        entry = self._entries.get(room)
-        return await self._uploads.begin_live(None if entry is None else entry.room, token, pictures)
+        return await self._uploads.begin_live(self.open_room(room), token, pictures)
 
     def check_first_frame(self, room: str, token: str) -> None:
         """Raises `first_frames.BadFirstFrames` where a first frame would be refused at once."""
-        entry = self._entries.get(room)
-        self._uploads.check(None if entry is None else entry.room, token)
+        self._uploads.check(self.open_room(room), token)
 
     def seat_token(self, room: str, identity: str) -> str | None:
         """Of the seat that identity has in that room."""
-        entry = self._entries.get(room)
-        seat = None if entry is None or entry.room is None else entry.room.seats.of_identity(identity)
+        found = self.open_room(room)
+        seat = None if found is None else found.seats.of_identity(identity)
         return None if seat is None else seat.token
 
     def refuses(self, room: str, token: str | None, rights: Rights) -> Refused | None:
         """What can be said at once to who asks for a seat, before anything is done for them."""
-        entry = self._entries.get(room)
-        refused = self._refused_at_once(room)
-        if refused is None and entry is not None and entry.room is not None and not entry.room.has_seat(token, rights):
-            refused = full(entry.room)
+        found, refused = self.open_room(room), self._refused_at_once(room)
+        if refused is None and found is not None and not found.has_seat(token, rights):
+            refused = full(found)
         self._counters.joins_refused += refused is not None
         return refused
 
     def has(self, room: str) -> bool:
         """Whether that room has an open world."""
-        entry = self._entries.get(room)
-        return entry is not None and entry.room is not None
+        return self.open_room(room) is not None
 
     def rights(self, room: str, token: str) -> Rights | None:
         """Of who has a seat in that room under that token, connected or not."""
-        entry = self._entries.get(room)
-        seat = None if entry is None or entry.room is None else entry.room.seats.of_token(token)
+        found = self.open_room(room)
+        seat = None if found is None else found.seats.of_token(token)
         return None if seat is None else seat.rights
+
+    def open_room(self, name: str) -> Room | None:
+        entry = self._entries.get(name)
+        return None if entry is None else entry.room
 
     def open_rooms(self) -> list[Room]:
         return [entry.room for entry in self._entries.values() if entry.room is not None]
 
     def views(self) -> tuple[RoomView, ...]:
         """Rooms whose session is open, in order of opening."""
-        return tuple(entry.room.view() for entry in self._entries.values() if entry.room is not None)
+        return tuple(room.view() for room in self.open_rooms())
 
     def counters(self) -> RoomsCounters:
         """A copy of the totals, the journal's among them."""
