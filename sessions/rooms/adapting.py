@@ -2,8 +2,9 @@
 
 import asyncio
 
-from ..messages import Adapt, AdapterChoice, Applied, Problem, Role, ServerMessage, WorldState
+from ..messages import Adapt, AdapterChoice, Applied, Problem, ServerMessage
 from ..views import AdaptersView
+from .driving import driver_of
 from .room import Room
 
 WITHIN_S = 30.0
@@ -19,13 +20,7 @@ class AdaptFailed(ValueError):
 
 async def adapt(room: Room | None, token: str, stack: tuple[AdapterChoice, ...]) -> AdaptersView:
     """Swap the stack of a room's world; raises `AdaptFailed`. `token`: of the driver's seat."""
-    if room is None or room.session.state is WorldState.CLOSED:
-        raise AdaptFailed("no_room", "no world is open in this room")
-    seat = room.connected_seat(token)
-    if seat is None:
-        raise AdaptFailed("no_place", "this token has no connected seat in the room")
-    if room.wheel.role(seat.participant) is not Role.DRIVER:
-        raise AdaptFailed("not_driving", "only the driver changes the world")
+    room, seat = driver_of(room, token, AdaptFailed, "only the driver changes the world")
     answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def reply(message: ServerMessage) -> None:

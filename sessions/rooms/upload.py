@@ -13,8 +13,8 @@ from av.video.frame import VideoFrame
 from ...clock import Clock
 from ...engine.api import CardInfo, FirstFrames, FirstFramesSize
 from ..counters import RoomsCounters
-from ..messages import Role, WorldState
 from ..views import FirstFrame
+from .driving import driver_of
 from .first_frames import BadFirstFrames, UploadedMedia, live, read
 from .room import Room
 from .seats import Seat
@@ -94,14 +94,7 @@ def _wanted(room: Room | None, token: str) -> tuple[Room, Seat, CardInfo, FirstF
 
 
 def _driver(room: Room | None, token: str) -> tuple[Room, Seat]:
-    if room is None or room.session.state is WorldState.CLOSED:
-        raise BadFirstFrames("no_room", "no world is open in this room")
-    seat = room.connected_seat(token)
-    if seat is None:
-        raise BadFirstFrames("no_place", "this token has no connected seat in the room")
-    if room.wheel.role(seat.participant) is not Role.DRIVER:
-        raise BadFirstFrames("not_driving", "only the driver says where the world begins")
-    return room, seat
+    return driver_of(room, token, BadFirstFrames, "only the driver says where the world begins")
 
 
 async def _bounded(body: AsyncIterator[bytes], limit: int) -> bytes:
