@@ -8,12 +8,13 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from ...models.contract.adapters import AdapterInfo, BadAdapter
+from ...models.contract.adapters import AdapterHost, AdapterInfo, BadAdapter
 from ...models.contract.conditions import AdapterShare
 from .. import api
 from ..caches.entry_io import MoveAdapter
 from ..caches.slab_pool import PoolFull
 from ..cancel import Superseded
+from .checkpoint import cache_io
 from .context import SessionContext
 
 HELD_MAX = 16
@@ -71,14 +72,17 @@ class SessionAdapters:
             context.emit(api.AdaptersReady(context.session, command.version, tuple(shares), rank, size))
 
     async def _named(self, name: str) -> AdapterInfo:
-        if self._host is None:
-            raise BadAdapter(f"card '{self._card}' takes no adapters")
-        return self._keep(await self._context.services.adapters.hold_named(self._card, self._host, name, self._move))
+        shelf = self._context.services.adapters
+        return self._keep(await shelf.hold_named(self._card, self._taking(), name, self._move))
 
     async def _hold(self, key: str) -> AdapterInfo:
+        shelf = self._context.services.adapters
+        return self._keep(await shelf.hold(self._card, self._taking(), key, self._move))
+
+    def _taking(self) -> AdapterHost:
         if self._host is None:
             raise BadAdapter(f"card '{self._card}' takes no adapters")
-        return self._keep(await self._context.services.adapters.hold(self._card, self._host, key, self._move))
+        return self._host
 
     def _keep(self, info: AdapterInfo) -> AdapterInfo:
         """It was counted for this session: once, as its most recent one."""
@@ -93,19 +97,7 @@ class SessionAdapters:
         return info
 
     async def _move(self, row: MoveAdapter) -> None:
-        services, step = self._context.services, self._context.world.served.cache_step()
-        price = services.costs.price(step, 1)
-        now = services.clock.now()
-        await services.dispatcher.run(
-            self._context.world.served.loaded,
-            step,
-            row,
-            self._context.scope,
-            session=self._context.session,
-            latest_start=now,
-            deadline=now + price,
-            remaining=price,
-        )
+        await cache_io(self._context, row, self._context.services.clock.now())
 
     def _work(self, shares: Sequence[AdapterShare]) -> float:
         """A chunk's work in plain chunks."""

@@ -17,7 +17,7 @@ import numpy as np
 from ...models.contract.loaded import Copied
 from ...models.contract.version import SOFTWARE
 from ..caches import snapshot
-from ..caches.entry_io import ReadEntries, WriteEntries
+from ..caches.entry_io import CacheRow, ReadEntries, WriteEntries
 from ..caches.parts import PartLost, WorldPart
 from ..caches.snapshot import Captured, Snapshot
 from ..caches.store import SnapshotFolder
@@ -35,7 +35,7 @@ PERSIST_SECONDS = 10.0
 """So much of a world may be lost with its whole machine's memory, not only its worker."""
 
 
-async def cache_io(context: SessionContext, row: ReadEntries | WriteEntries, latest_start: float) -> tuple[bytes, ...]:
+async def cache_io(context: SessionContext, row: CacheRow, latest_start: float) -> tuple[bytes, ...]:
     """One cache_io step; raises `Superseded` when the session was closed before it ran."""
     world, services = context.world, context.services
     key = world.served.cache_step()
