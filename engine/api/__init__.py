@@ -36,11 +36,12 @@ from .door import (
     Unit,
 )
 from .frames import Frame, Rendered, Timings
-from .info import BatchRan, Capacity, CardInfo, ControlInfo, PoolBytes, Progress, SessionInfo
+from .info import ASLEEP, BatchRan, Capacity, CardInfo, ControlInfo, PoolBytes, Progress, SessionInfo
 from .message import LatencyClass, Message
 from .rendition import Rendition
 
 __all__ = [
+    "ASLEEP",
     "JOURNALS_SINCE",
     "AdapterAsk",
     "AdapterShare",

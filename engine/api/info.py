@@ -3,6 +3,9 @@
 from ...models.contract.first_frames import FirstFramesSize
 from .message import LatencyClass, Message
 
+ASLEEP = "suspended"
+"""The state of a session that holds no slot, or is on its way out of it or back."""
+
 
 class ControlInfo(Message, frozen=True):
     name: str
@@ -94,6 +97,10 @@ class Capacity(Message, frozen=True):
     chunk_us: int = 0
     pools: tuple[PoolBytes, ...] = ()
 
+    def share(self, price_us: int) -> float:
+        """Of the device's time that a session takes whose chunks have that price."""
+        return price_us / self.chunk_us if self.chunk_us else 0.0
+
 
 class BatchRan(Message, frozen=True):
     """One batch that ran on a device: who was in it, when the first of them queued, what it was priced at.
@@ -131,6 +138,10 @@ class SessionInfo(Message, frozen=True):
     measured_us: int
     wait_us: int
     device: str = ""
+
+    @property
+    def asleep(self) -> bool:
+        return self.state == ASLEEP
 
 
 class Progress(Message, frozen=True):

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from .. import api
+
 
 class SessionState(StrEnum):
     """PAUSED asks for nothing. SUSPENDED has no slot, or is on its way out of it or back. CLOSED holds nothing."""
@@ -11,7 +13,7 @@ class SessionState(StrEnum):
     WAITING = "waiting"
     DUE = "due"
     RUNNING = "running"
-    SUSPENDED = "suspended"
+    SUSPENDED = api.ASLEEP
     CLOSED = "closed"
 
 

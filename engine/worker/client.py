@@ -233,7 +233,7 @@ class WorkerClient:
     def _worker_ended(self) -> None:
         self.deaths += 1
         self._waiting = True
-        last, self._asleep = self._heartbeat, suspended.names(self._heartbeat.sessions)
+        last, self._asleep = self._heartbeat, _asleep(self._heartbeat.sessions)
         self._heartbeat = ipc.Heartbeat(False, last.cards, last.capacity, 0.0, 0.0)
         self._fail_replies("the worker ended")
         log.error("the worker ended; %d sessions wait for a new one", len(self._logs))
@@ -327,3 +327,7 @@ class WorkerClient:
     def _fail_replies(self, detail: str) -> None:
         self._forks.fail(detail)
         self._replies.fail(detail)
+
+
+def _asleep(sessions: tuple[api.SessionInfo, ...]) -> frozenset[str]:
+    return frozenset(info.session for info in sessions if info.asleep)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .. import api
-from ..session.state import SessionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +40,10 @@ def vacancy(
     if entry is None:
         return None
     pending = {each.card: max(0, homes.get(each.card, 0) - each.sessions) for each in capacity}
-    share = sum(each.share_used + pending[each.card] * _share(each) for each in capacity)
+    share = sum(each.share_used + pending[each.card] * each.share(each.price_us) for each in capacity)
     awake = entry.sessions - entry.asleep + pending[card]
-    after = share + _share(entry)
-    playing = [info for info in sessions if info.state != SessionState.SUSPENDED]
+    after = share + entry.share(entry.price_us)
+    playing = [info for info in sessions if not info.asleep]
     measured = sum(max(0, info.late_us) for info in playing) / max(1, len(playing))
     return Vacancy(
         ready=ready,
@@ -53,8 +52,3 @@ def vacancy(
         share=after,
         sessions=sum(each.sessions + pending[each.card] for each in capacity),
     )
-
-
-def _share(entry: api.Capacity) -> float:
-    """That one session of the card takes."""
-    return entry.price_us / entry.chunk_us if entry.chunk_us else 0.0

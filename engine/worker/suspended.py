@@ -1,12 +1,9 @@
 """A suspended session as bytes that say everything: another engine, also one of a later process, restores it."""
 
-from collections.abc import Sequence
-
 import msgspec
 
 from .. import api
 from ..session.resume_state import ResumeState
-from ..session.state import SessionState
 
 
 class SuspendedSession(api.Message, frozen=True):
@@ -22,11 +19,6 @@ class SuspendedSession(api.Message, frozen=True):
 
 class NotSuspended(ValueError):
     """These bytes are no session that an engine of this version suspended."""
-
-
-def names(sessions: Sequence[api.SessionInfo]) -> frozenset[str]:
-    """Those that hold no slot."""
-    return frozenset(info.session for info in sessions if info.state == SessionState.SUSPENDED)
 
 
 _decoder = msgspec.msgpack.Decoder(SuspendedSession)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from ...engine.api import Capacity, SessionInfo
 
-ASLEEP = "suspended"
 EPSILON = 1e-9
 
 
@@ -26,7 +25,7 @@ class Fleet:
         `unattended`: in the order of going. The first that is enough by itself, else the first of a device where all
         of them together are.
         """
-        held = {info.session: info for info in self.sessions if info.state != ASLEEP}
+        held = {info.session: info for info in self.sessions if not info.asleep}
         standing = [held[name] for name in unattended if name in held]
         for info in standing:
             if self._fits(card, info.device, [info]):
@@ -44,13 +43,9 @@ class Fleet:
             return False
         alike = sum(info.card == card for info in gone)
         places = entry.sessions - entry.asleep - alike
-        freed = sum(_share(info.price_us, there[info.card]) for info in gone if info.card in there)
+        freed = sum(there[info.card].share(info.price_us) for info in gone if info.card in there)
         share = max(0.0, sum(each.share_used for each in there.values()) - freed)
-        needed = _share(entry.price_us, entry)
+        needed = entry.share(entry.price_us)
         # One for one always goes: it may have been let in with fewer steps, and so may the next.
         enough = alike > 0 or share <= EPSILON or share + needed <= entry.share_max + EPSILON
         return places < entry.sessions_max and enough
-
-
-def _share(price_us: int, entry: Capacity) -> float:
-    return price_us / entry.chunk_us if entry.chunk_us else 0.0

@@ -2,7 +2,7 @@
 
 import pytest
 from worldroom.engine import api
-from worldroom.sessions.rooms.unattended import ASLEEP, Fleet
+from worldroom.sessions.rooms.unattended import Fleet
 
 PRICES = {"small": 100, "large": 400}
 """Thousandths of a chunk."""
@@ -36,7 +36,7 @@ TWO_DEVICES = (entry("small", "gpu0", 9, 9), entry("large", "gpu1", 2))
             "large",
             "b",
         ),
-        ((entry("small", "gpu0", 6),), [world("a", "small", state=ASLEEP)], "small", None),
+        ((entry("small", "gpu0", 6),), [world("a", "small", state=api.ASLEEP)], "small", None),
         ((entry("small", "gpu0", 8), entry("large", "gpu0", 0)), [world(n, "small") for n in "abc"], "large", "a"),
         ((entry("small", "gpu0", 8), entry("large", "gpu0", 0)), [world(n, "small") for n in "ab"], "large", None),
     ],
