@@ -24,7 +24,7 @@ from .devices import WorkerDevice
 from .forks import Forks
 from .process import StandbyWorker, WorkerProcess
 from .process import WorkerFailed as WorkerFailed
-from .replies import AGAIN, Replies, Reply
+from .replies import AGAIN, Replies
 from .session_log import SessionLog
 from .spec import WorkerSpec, fresh_folder, store_of
 
@@ -52,7 +52,7 @@ class WorkerClient:
         self._snapshots.sweep(clock.wall() - KEPT_S)
         self._boot = serving.boot(self.folder)
         self._logs: dict[str, SessionLog] = {}
-        self._replies, self._forks = Replies(), Forks(self._logs, self._snapshots)
+        self._replies, self._forks = Replies[api.Opened](), Forks(self._logs, self._snapshots)
         self._heartbeat = ipc.Heartbeat(False, (), (), 0.0, 0.0)
         self._asleep: frozenset[str] = frozenset()
         self._history = StepHistory()
@@ -90,7 +90,7 @@ class WorkerClient:
             return api.Refused(command.session, api.RefusalReason.CONFLICT, detail, 0, AGAIN)
         session_log = self._logs[command.session] = SessionLog(command, events, self._clock.now())
         try:
-            answer = await self._replies.ask(lambda id: process.send(ipc.OpenRequest(id, command)))
+            answer = await self._replies.ask(command.session, lambda id: process.send(ipc.OpenRequest(id, command)))
         except BaseException:
             self.post(api.Close(command.session))
             raise
@@ -122,8 +122,7 @@ class WorkerClient:
         process, source = self._process, self._logs.get(fork.session)
         if process is None or not self.ready or source is None or source.lost:
             return api.Refused(fork.session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
-        process.send(request := self._forks.request(fork))
-        return await self._forks.ask(request, events)
+        return await self._forks.ask(fork, events, process.send)
 
     def on_disk(self, session: str) -> int:
         """See `api.SuspendableEngine`."""
@@ -145,7 +144,9 @@ class WorkerClient:
             self._snapshots.get(since) if since else None,
         )
 
-    async def resume(self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]) -> Reply:
+    async def resume(
+        self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]
+    ) -> api.Opened | api.Refused:
         process, now = self._process, self._clock.now()
         resume_state = msgspec.structs.replace(world.resume_state, at=now)
         session = resume_state.opening.session
@@ -157,7 +158,7 @@ class WorkerClient:
         if world.snapshot:
             self._forks.adopt(session_log, world)
         self._logs[session] = session_log
-        answer = await self._replies.ask(lambda id: process.send(ipc.Restore(id, resume_state)))
+        answer = await self._replies.ask(session, lambda id: process.send(ipc.Restore(id, resume_state)))
         if isinstance(answer, api.Refused):
             self._logs.pop(session, None)
         elif world.parts_of.startswith(ASIDE):
@@ -275,12 +276,13 @@ class WorkerClient:
 
     def _restore(self, session_log: SessionLog, process: WorkerProcess) -> None:
         resume_state = session_log.resume_state()
-        reply = self._replies.ask(lambda id: process.send(ipc.Restore(id, resume_state)))
+        session = resume_state.opening.session
+        reply = self._replies.ask(session, lambda id: process.send(ipc.Restore(id, resume_state)))
         reply.add_done_callback(lambda reply: self._restored(reply.result(), process, session_log))
         for command in session_log.unanswered():
             process.send(command)
 
-    def _restored(self, answer: Reply, process: WorkerProcess, session_log: SessionLog) -> None:
+    def _restored(self, answer: api.Opened | api.Refused, process: WorkerProcess, session_log: SessionLog) -> None:
         if isinstance(answer, api.Refused) and process is self._process and not self._waiting:
             self._give_up(session_log, answer.detail)
 
@@ -294,7 +296,7 @@ class WorkerClient:
     def _take(self, message: ipc.ToEdge) -> None:
         match message:
             case ipc.OpenReply():
-                self._replies.heard(message)
+                self._replies.heard(message.id, message.answer)
             case ipc.ForkReply():
                 self._forks.answered(message, self._clock.now())
             case ipc.Heartbeat():

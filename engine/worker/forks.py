@@ -5,7 +5,6 @@ further back than any other session. Knows no process.
 """
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable, MutableMapping
 
@@ -13,6 +12,7 @@ from .. import api
 from ..caches.parts import PartLost
 from ..caches.store import SnapshotFolder
 from . import ipc, suspended
+from .replies import Replies
 from .session_log import SessionLog
 
 log = logging.getLogger(__name__)
@@ -25,9 +25,9 @@ class Forks:
 
     def __init__(self, logs: MutableMapping[str, SessionLog], snapshots: SnapshotFolder) -> None:
         self._logs, self._snapshots = logs, snapshots
-        self._asked: dict[int, tuple[api.ForkSession, Events, asyncio.Future[api.Forked | api.Refused]]] = {}
+        self._replies = Replies[api.Forked]()
+        self._asked: dict[int, tuple[api.ForkSession, Events]] = {}
         self._together: dict[str, api.ShowBeside] = {}
-        self._ids = itertools.count()
 
     def aside(self, session: str) -> bytes | None:
         """See `api.SuspendableEngine.suspend`."""
@@ -68,33 +68,30 @@ class Forks:
         state = mine.forked(into, mark, chunk, branch, epoch, shown_log.progress)
         return None if state is None else suspended.dumps(suspended.SuspendedSession(state, snapshot, session))
 
-    def request(self, fork: api.ForkSession) -> ipc.ForkRequest:
-        return ipc.ForkRequest(next(self._ids), fork)
+    def ask(
+        self, fork: api.ForkSession, events: Events, send: Callable[[ipc.ForkRequest], None]
+    ) -> "asyncio.Future[api.Forked | api.Refused]":
+        def asked(id: int) -> None:
+            self._asked[id] = fork, events
+            send(ipc.ForkRequest(id, fork))
 
-    def ask(self, request: ipc.ForkRequest, events: Events) -> "asyncio.Future[api.Forked | api.Refused]":
-        answer: asyncio.Future[api.Forked | api.Refused] = asyncio.get_running_loop().create_future()
-        self._asked[request.id] = request.fork, events, answer
-        return answer
+        return self._replies.ask(fork.session, asked)
 
     def answered(self, reply: ipc.ForkReply, now: float) -> None:
         """At once, because the next message may be of one of the new worlds."""
         asked = self._asked.pop(reply.id, None)
         if asked is None:
             return
-        fork, events, answer = asked
-        forked = reply.answer
+        (fork, events), forked = asked, reply.answer
         if isinstance(forked, api.Forked) and fork.session in self._logs:
             for branch in fork.branches:
                 self._log(self._logs[fork.session], branch, forked, events, now)
-        if not answer.done():
-            answer.set_result(forked)
+        self._replies.heard(reply.id, forked)
 
     def fail(self, detail: str) -> None:
         """The worker ended."""
-        asked, self._asked = self._asked, {}
-        for fork, _, answer in asked.values():
-            if not answer.done():
-                answer.set_result(api.Refused(fork.session, api.RefusalReason.NOT_READY, detail, 0, 1.0))
+        self._asked.clear()
+        self._replies.fail(detail)
 
     def side_by_side(self, command: api.ShowBeside) -> None:
         """Remember it for the next worker. Who is alone again goes on behind what the stream has shown."""

@@ -1,37 +1,38 @@
-"""Questions to a worker that wait for its `OpenReply`. A worker that ends answers all of them: not now."""
+"""Questions to a worker that wait for its answer. A worker that ends answers all of them: not now."""
 
 import asyncio
 import itertools
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from .. import api
-from . import ipc
 
 AGAIN = 1.0
-Reply = api.Opened | api.Refused
+
+Answer = TypeVar("Answer")
 
 
-class Replies:
-    """By the ids that it gives."""
+class Replies(Generic[Answer]):
+    """By the ids that it gives. Each is an `Answer` or a refusal."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._waiting: dict[int, tuple[str, asyncio.Future[Answer | api.Refused]]] = {}
         self._ids = itertools.count()
 
-    def ask(self, send: Callable[[int], None]) -> "asyncio.Future[Reply]":
-        """`send` is called at once, so that what is posted next comes after the question."""
+    def ask(self, session: str, send: Callable[[int], None]) -> "asyncio.Future[Answer | api.Refused]":
+        """`send` is called at once, so that what is posted next of the session comes after the question."""
         id, reply = next(self._ids), asyncio.get_running_loop().create_future()
-        self._waiting[id] = reply
+        self._waiting[id] = session, reply
         reply.add_done_callback(lambda _: self._waiting.pop(id, None))
         send(id)
         return reply
 
-    def heard(self, message: ipc.OpenReply) -> None:
-        reply = self._waiting.pop(message.id, None)
+    def heard(self, id: int, answer: Answer | api.Refused) -> None:
+        _, reply = self._waiting.pop(id, (None, None))
         if reply is not None and not reply.done():
-            reply.set_result(message.answer)
+            reply.set_result(answer)
 
     def fail(self, detail: str) -> None:
-        for reply in [*self._waiting.values()]:
+        for session, reply in [*self._waiting.values()]:
             if not reply.done():
-                reply.set_result(api.Refused("", api.RefusalReason.NOT_READY, detail, 0, AGAIN))
+                reply.set_result(api.Refused(session, api.RefusalReason.NOT_READY, detail, 0, AGAIN))
