@@ -7,7 +7,6 @@ Sessions notice a death as one cancelled chunk and a pause of the picture.
 """
 
 import asyncio
-import logging
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -24,15 +23,13 @@ from .devices import WorkerDevice
 from .forks import Forks
 from .process import StandbyWorker, WorkerProcess
 from .process import WorkerFailed as WorkerFailed
+from .recovery import Recovery
 from .replies import AGAIN, Replies
 from .session_log import SessionLog
 from .spec import WorkerSpec, fresh_folder, store_of
 
-log = logging.getLogger(__name__)
-
 ProcessMaker = Callable[[Clock, Callable[[ipc.ToEdge], None], WorkerDevice], WorkerProcess]
 
-DEATHS_MAX = 3
 KEPT_S = 3600.0
 """Seconds for which a world on the disk waits for a server that restores it."""
 
@@ -54,7 +51,6 @@ class WorkerClient:
         self._logs: dict[str, SessionLog] = {}
         self._replies, self._forks = Replies[api.Opened](), Forks(self._logs, self._snapshots)
         self._heartbeat = ipc.Heartbeat(False, (), (), 0.0, 0.0)
-        self._asleep: frozenset[str] = frozenset()
         self._history = StepHistory()
         self._broken: WorkerFailed | None = None
         self._process: WorkerProcess | None = None
@@ -63,10 +59,16 @@ class WorkerClient:
         self._task: asyncio.Task[None] | None = None
         self._first, self.deaths = asyncio.Event(), 0
         self._waiting = self._closed = False
+        self.recovery = Recovery(self._logs, self._snapshots, self._replies, self._forks, lambda: self._serving)
 
     @property
     def ready(self) -> bool:
         return self._heartbeat.ready and not self._waiting and not self._closed
+
+    @property
+    def _serving(self) -> WorkerProcess | None:
+        """The process that sessions are in; None while a new one is awaited."""
+        return None if self._waiting else self._process
 
     @property
     def pid(self) -> int:
@@ -175,8 +177,8 @@ class WorkerClient:
             session_log.sent(command)
         if isinstance(command, api.ShowBeside):
             self._forks.side_by_side(command)
-        if self._process is not None and not self._waiting:
-            self._process.send(command)
+        if (process := self._serving) is not None:
+            process.send(command)
 
     def cards(self) -> tuple[api.CardInfo, ...]:
         return self._heartbeat.cards
@@ -234,62 +236,11 @@ class WorkerClient:
     def _worker_ended(self) -> None:
         self.deaths += 1
         self._waiting = True
-        last, self._asleep = self._heartbeat, _asleep(self._heartbeat.sessions)
+        last = self._heartbeat
         self._heartbeat = ipc.Heartbeat(False, last.cards, last.capacity, 0.0, 0.0)
         self._fail_replies("the worker ended")
-        log.error("the worker ended; %d sessions wait for a new one", len(self._logs))
-        for events, event in [(each.events, event) for each in self._logs.values() for event in each.worker_ended()]:
-            events(event)
+        self.recovery.ended(last.sessions)
         self.ended()
-
-    # ---- sessions that move to another worker ----------------------------------------------------------------------
-
-    def movable(self) -> tuple[SessionLog, ...]:
-        """Sessions that were awake when the worker ended and may go on elsewhere. Those that stand side by side stay,
-        and so does one that has seen a second death since its last chunk: it may be what kills.
-        """
-        stay = self._asleep | self._forks.side_by_side_now()
-        logs = (log for name, log in self._logs.items() if log.opened and name not in stay)
-        return tuple(log for log in logs if not log.lost and log.deaths <= 1)
-
-    def move(self, session_log: SessionLog, to: "WorkerClient") -> None:
-        """Let another worker go on with a session of this one, which has ended."""
-        session = session_log.opening.session
-        del self._logs[session]
-        self._snapshots.hand_over(session, to._snapshots)
-        to._logs[session] = session_log
-        if to._process is not None and not to._waiting:
-            to._restore(session_log, to._process)
-
-    def _restore_all(self, process: WorkerProcess) -> None:
-        """Hand every session to the new worker; commands that came meanwhile are part of their history."""
-        self._waiting = False
-        for session_log in [*self._logs.values()]:
-            if session_log.lost:
-                self._give_up(session_log, "its history is not known any more")
-            elif session_log.deaths > DEATHS_MAX:
-                self._give_up(session_log, f"{session_log.deaths} workers ended while they made its next chunk")
-            elif session_log.opened:
-                self._restore(session_log, process)
-        for together in self._forks.together():
-            process.send(together)
-
-    def _restore(self, session_log: SessionLog, process: WorkerProcess) -> None:
-        resume_state = session_log.resume_state()
-        session = resume_state.opening.session
-        reply = self._replies.ask(session, lambda id: process.send(ipc.Restore(id, resume_state)))
-        reply.add_done_callback(lambda reply: self._restored(reply.result(), process, session_log))
-        for command in session_log.unanswered():
-            process.send(command)
-
-    def _restored(self, answer: api.Opened | api.Refused, process: WorkerProcess, session_log: SessionLog) -> None:
-        if isinstance(answer, api.Refused) and process is self._process and not self._waiting:
-            self._give_up(session_log, answer.detail)
-
-    def _give_up(self, session_log: SessionLog, detail: str) -> None:
-        session = session_log.opening.session
-        if self._logs.get(session) is session_log:
-            session_log.events(api.Fault(session, "lost", detail, fatal=True))
 
     # ---- what the worker says --------------------------------------------------------------------------------------
 
@@ -324,12 +275,9 @@ class WorkerClient:
         self._first.set()
         self.standby.prepare()
         if self._waiting and self._process is not None:
-            self._restore_all(self._process)
+            self._waiting = False
+            self.recovery.restore_all(self._process)
 
     def _fail_replies(self, detail: str) -> None:
         self._forks.fail(detail)
         self._replies.fail(detail)
-
-
-def _asleep(sessions: tuple[api.SessionInfo, ...]) -> frozenset[str]:
-    return frozenset(info.session for info in sessions if info.asleep)

@@ -155,12 +155,12 @@ class WorkerPool:
         process.
         """
         moved = 0
-        for session_log in dead.movable():
+        for session_log in dead.recovery.movable():
             opening = session_log.opening
             best = self._ranked(opening.card)[0]
             there = self._vacancy(best, opening.card)
             if best is not dead and there is not None and there.ready and there.fits:
-                dead.move(session_log, best)
+                dead.recovery.move(session_log, best.recovery)
                 self._homes[opening.session] = best
                 moved += 1
         if moved:
