@@ -84,12 +84,9 @@ class WorkerClient:
             raise self._broken
 
     async def open(self, command: api.Open, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        process = self._process
-        if process is None or not self.ready:
-            return api.Refused(command.session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
-        if command.session in self._logs:
-            detail = f"session '{command.session}' is open already"
-            return api.Refused(command.session, api.RefusalReason.CONFLICT, detail, 0, AGAIN)
+        process = self._home_of(command.session)
+        if isinstance(process, api.Refused):
+            return process
         session_log = self._logs[command.session] = SessionLog(command, events, self._clock.now())
         try:
             answer = await self._replies.ask(command.session, lambda id: process.send(ipc.OpenRequest(id, command)))
@@ -149,13 +146,12 @@ class WorkerClient:
     async def resume(
         self, world: suspended.SuspendedSession, events: Callable[[api.Event], None]
     ) -> api.Opened | api.Refused:
-        process, now = self._process, self._clock.now()
+        now = self._clock.now()
         resume_state = msgspec.structs.replace(world.resume_state, at=now)
         session = resume_state.opening.session
-        if process is None or not self.ready:
-            return api.Refused(session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
-        if session in self._logs:
-            return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
+        process = self._home_of(session)
+        if isinstance(process, api.Refused):
+            return process
         session_log = SessionLog.resumed(resume_state, events, now)
         if world.snapshot:
             self._forks.adopt(session_log, world)
@@ -166,6 +162,15 @@ class WorkerClient:
         elif world.parts_of.startswith(ASIDE):
             self._snapshots.forget(world.parts_of)
         return answer
+
+    def _home_of(self, session: str) -> WorkerProcess | api.Refused:
+        """The process that a new session of that name would live in."""
+        process = self._process
+        if process is None or not self.ready:
+            return api.Refused(session, api.RefusalReason.NOT_READY, "the worker is starting", 0, AGAIN)
+        if session in self._logs:
+            return api.Refused(session, api.RefusalReason.CONFLICT, f"session '{session}' is open already", 0, AGAIN)
+        return process
 
     def post(self, command: api.Command) -> None:
         session_log = self._logs.get(command.session)
