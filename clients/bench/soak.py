@@ -14,10 +14,12 @@ import msgspec
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 
 from ...rtc.wire import Role
+from ..python.loopback import gather_on_loopback
 from ..python.measure import Observation, press_at_random
 from ..python.room import RoomClient, join
 from ..python.signalling import NoServer, RoomRefused
-from .memory import ProcessMemory, course, resident
+from .memory import ProcessMemory, children, course, resident
+from .metrics import figures
 
 EVERY_S = 2.0
 STAY_S = (0.5, 4.0)
@@ -76,8 +78,7 @@ class Visits:
         pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         try:
             receiver = pc.addTransceiver("video", direction="recvonly").receiver
-            for transport in pc._RTCPeerConnection__iceTransports:  # type: ignore[attr-defined]
-                _on_loopback(transport.iceGatherer._connection)
+            gather_on_loopback(pc)
             await pc.setLocalDescription(await pc.createOffer())
             async with httpx.AsyncClient(base_url=self._base, trust_env=False) as http:
                 headers = {"Content-Type": "application/sdp"}
@@ -90,13 +91,6 @@ class Visits:
                 await http.delete(answer.headers["Location"])
         finally:
             await pc.close()
-
-
-def _on_loopback(connection: object) -> None:
-    gather = connection.get_component_candidates  # type: ignore[attr-defined]
-    connection.get_component_candidates = lambda component, addresses: gather(  # type: ignore[attr-defined]
-        component=component, addresses=["127.0.0.1"]
-    )
 
 
 async def soak(base: str, pid: int, sessions: int, seconds: float, seed: int) -> SoakReport:
@@ -112,7 +106,7 @@ async def soak(base: str, pid: int, sessions: int, seconds: float, seed: int) ->
             joining = join(f"{base}/r/soak-{session}", loopback=True, decode=False, seed=dice.getrandbits(30))
             driver = await stack.enter_async_context(joining)
             drivers.append(driver)
-            driving.append(asyncio.create_task(_drive(driver, seconds * 2 + 60, dice)))
+            driving.append(asyncio.create_task(press_at_random(driver, Observation(), seconds * 2 + 60, dice)))
         await asyncio.sleep(3.0)
         await asyncio.gather(*(visits.visit() for _ in range(4)))  # what is made once is made
         await asyncio.sleep(3.0)
@@ -138,9 +132,7 @@ async def soak(base: str, pid: int, sessions: int, seconds: float, seed: int) ->
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*driving, return_exceptions=True)
-    threads, descriptors, tasks = (
-        Counted(figures[0], figures[-1], max(figures)) for figures in zip(*counts, strict=True)
-    )
+    threads, descriptors, tasks = (Counted(looks[0], looks[-1], max(looks)) for looks in zip(*counts, strict=True))
     server = course("edge + worker", memory)
     return SoakReport(
         sessions,
@@ -156,23 +148,14 @@ async def soak(base: str, pid: int, sessions: int, seconds: float, seed: int) ->
     )
 
 
-async def _drive(driver: RoomClient, seconds: float, dice: random.Random) -> None:
-    assert driver.welcome is not None
-    keys = [control.keys[0] for control in driver.welcome.controls if control.keys]
-    await press_at_random(driver, Observation(), keys, seconds, dice)
-
-
 async def _counted(http: httpx.AsyncClient, pid: int) -> tuple[int, int, int]:
     """Threads and descriptors of the edge and what it started, and tasks on the edge's loop."""
     threads, descriptors = _of_processes(pid)
-    text = (await http.get("/metrics")).text
-    tasks = next(float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{TASKS} "))
-    return threads, descriptors, round(tasks)
+    return threads, descriptors, round((await figures(http))[TASKS])
 
 
 def _of_processes(pid: int) -> tuple[int, int]:
     """Threads and descriptors of a process and of what it started."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    processes = [Path(f"/proc/{one}") for one in (pid, *children)]
+    processes = [Path(f"/proc/{one}") for one in (pid, *children(pid))]
     threads = sum(1 for process in processes for _ in (process / "task").iterdir())
     return threads, sum(1 for process in processes for _ in (process / "fd").iterdir())

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
-from aioice import Candidate, Connection
+from aioice import Connection
 from aiortc import (
     RTCBundlePolicy,
     RTCConfiguration,
@@ -30,11 +30,11 @@ from ...rtc.wire import (
 )
 from .assembly import FrameAssembly
 from .lenient import decode_known
+from .loopback import gather_on_loopback
 from .signalling import NoServer, RoomPlace
 
 CONNECT_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 2.0
-LOOPBACK = "127.0.0.1"
 
 
 class EdgeLink:
@@ -75,7 +75,8 @@ class EdgeLink:
             channel.on("message", self._received)
         self.channels[Channel.CONTROL].on("close", self.end)
         self.pc.on("connectionstatechange", self._state_changed)
-        self._gather_on(loopback)
+        if loopback or place.local:
+            gather_on_loopback(self.pc, alone=loopback)
 
     async def open(
         self, token: str | None, role: Role | None, name: str | None = None, consent: bool = False
@@ -148,21 +149,3 @@ class EdgeLink:
         if self._shape is not None:
             for transport in self.pc._RTCPeerConnection__iceTransports:  # type: ignore[attr-defined]
                 self._shape(transport.iceGatherer._connection)
-
-    def _gather_on(self, loopback: bool) -> None:
-        """Host candidates: loopback alone when asked for, loopback first for a server on this machine."""
-        if not (loopback or self._place.local):
-            return
-        for transport in self.pc._RTCPeerConnection__iceTransports:  # type: ignore[attr-defined]
-            connection = transport.iceGatherer._connection
-            gather = connection.get_component_candidates
-
-            async def gather_local(
-                component: int,
-                addresses: list[str],
-                gather: Callable[..., "asyncio.Future[list[Candidate]]"] = gather,
-            ) -> list[Candidate]:
-                hosts = [LOOPBACK] if loopback else [LOOPBACK, *addresses]
-                return await gather(component=component, addresses=hosts)
-
-            connection.get_component_candidates = gather_local

@@ -14,6 +14,7 @@ from aiortc.mediastreams import MediaStreamError
 from aiortc.rtp import RtpPacket
 
 from ....clients.python.assembly import FrameAssembly
+from ....clients.python.loopback import gather_on_loopback
 from ....clients.python.markers import read
 from .picture import age_us, now_us
 
@@ -56,12 +57,7 @@ class PeerViewer:
         self.ages_ms, self.plain_ms, self.octets = [], [], 0
 
     async def offer(self) -> str:
-        for transport in self._pc._RTCPeerConnection__iceTransports:  # type: ignore[attr-defined]
-            connection = transport.iceGatherer._connection
-            gather = connection.get_component_candidates
-            connection.get_component_candidates = lambda component, addresses, gather=gather: gather(
-                component=component, addresses=["127.0.0.1"]
-            )
+        gather_on_loopback(self._pc)
         await self._pc.setLocalDescription(await self._pc.createOffer())
         return str(self._pc.localDescription.sdp)
 
