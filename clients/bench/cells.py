@@ -17,12 +17,12 @@ from ..python.latency import LatencyLog, LatencySpread, spread
 from ..python.measure import Observation, press_at_random, run_join
 from ..python.pictures import RoomFrame
 from ..python.room import RoomClient, join
+from .metrics import CPU_SECONDS, figures
 
 SETTLE_S = 1.0
 VIEWERS = (0, 1, 2, 4, 8)
 JOINS = 12
 FRESH_ROOMS = 4
-CPU_METRIC = "process_cpu_seconds_total"
 
 
 class LatencyCell(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ async def measure_latency(base: str, seconds: float, dice: random.Random) -> Lat
 
         await asyncio.sleep(SETTLE_S)
         room.pictures.on_joined = take
-        await _press(room, seconds, dice)
+        await press_at_random(room, Observation(), seconds, dice)
         assert room.welcome is not None
         fps = room.welcome.fps
 
@@ -227,12 +227,6 @@ def _duration(receipt: Receipt, name: str) -> int:
     return durations[name]
 
 
-async def _press(room: RoomClient, seconds: float, dice: random.Random) -> None:
-    assert room.welcome is not None
-    keys = [control.keys[0] for control in room.welcome.controls if control.keys]
-    await press_at_random(room, Observation(), keys, seconds, dice)
-
-
 async def _time_to_picture(url: str, role: Role | None) -> tuple[float, int]:
     """Milliseconds, and how often the server refused before."""
     began = time.monotonic()
@@ -244,8 +238,7 @@ async def _time_to_picture(url: str, role: Role | None) -> tuple[float, int]:
 
 async def _cpu_seconds(http: httpx.AsyncClient) -> float:
     """User and system seconds of the server process so far."""
-    text = (await http.get("/metrics")).text
-    for line in text.splitlines():
-        if line.startswith(CPU_METRIC):
-            return float(line.split()[1])
-    raise ConnectionError(f"the server's /metrics have no {CPU_METRIC} (it is read from /proc)")
+    said = (await figures(http)).get(CPU_SECONDS)
+    if said is None:
+        raise ConnectionError(f"the server's /metrics have no {CPU_SECONDS} (it is read from /proc)")
+    return said

@@ -44,10 +44,8 @@ async def measure_memory(base: str, pid: int, seconds: float, dice: random.Rando
     """Drive for `seconds` once everything has been touched, and look every two seconds. `pid`: the edge's."""
     samples: list[dict[str, int]] = []
     async with join(f"{base}/r/memory", loopback=True, decode=False, seed=dice.getrandbits(30)) as room:
-        assert room.welcome is not None
-        keys = [control.keys[0] for control in room.welcome.controls if control.keys]
         driving = asyncio.create_task(
-            press_at_random(room, Observation(), keys, SETTLE_S + seconds + EVERY_S, dice)  # it ends after us
+            press_at_random(room, Observation(), SETTLE_S + seconds + EVERY_S, dice)  # it ends after us
         )
         try:
             await asyncio.sleep(SETTLE_S)
@@ -59,6 +57,7 @@ async def measure_memory(base: str, pid: int, seconds: float, dice: random.Rando
         finally:
             driving.cancel()
             await asyncio.gather(driving, return_exceptions=True)
+        assert room.welcome is not None
         card = room.welcome.card
     names = samples[0].keys()
     processes = tuple(course(name, [sample.get(name, 0) for sample in samples]) for name in names)
@@ -83,13 +82,14 @@ def course(process: str, samples: list[int]) -> ProcessMemory:
 def resident(edge: int) -> dict[str, int]:
     """Bytes resident of the edge and of what it started, by what each is."""
     found = {"edge": _resident(edge)}
-    for child in _children(edge):
+    for child in children(edge):
         name = "redis" if "valkey" in _command(child) else "worker"
         found[name] = found.get(name, 0) + _resident(child)
     return found
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
+    """Processes that it started."""
     return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
 
 

@@ -20,11 +20,11 @@ from ..python.measure import Observation, press_at_random
 from ..python.pictures import RoomFrame
 from ..python.room import RoomClient, join
 from .crowd import Unread, slowest_fps
+from .metrics import CPU_SECONDS, figures, total
 from .network import Network, PathSpec
 
 SETTLE_S = 1.5
 FREEZE_MS = 500.0
-CPU_METRIC = "process_cpu_seconds_total"
 
 
 class RtcSpec(msgspec.Struct, frozen=True):
@@ -114,9 +114,7 @@ class Driver:
             self.log.contains(frame.receipt.input_seq, frame.decoded_at)
 
     async def drive(self, seconds: float) -> None:
-        assert self.room.welcome is not None
-        keys = [control.keys[0] for control in self.room.welcome.controls if control.keys]
-        await press_at_random(self.room, self.seen, keys, seconds, self._dice)
+        await press_at_random(self.room, self.seen, seconds, self._dice)
 
 
 async def measure_rtc(base: str, spec: RtcSpec) -> RtcReport:
@@ -145,15 +143,15 @@ async def measure_rtc(base: str, spec: RtcSpec) -> RtcReport:
             for _ in range(spec.viewers - 1):
                 await viewer(session, Role.SPECTATOR)
         await asyncio.sleep(SETTLE_S)
-        before = await _metrics(http)
+        before = await figures(http)
         frames, began = [unread.frames for unread in crowd], time.monotonic()
         together, cpu = await _measured(http, drivers, spec.seconds)
         spectator_fps = slowest_fps(crowd, frames, time.monotonic() - began)
-        after = await _metrics(http)
+        after = await figures(http)
     more = spec.sessions * (spec.viewers - 1)
 
     def grown(name: str) -> int:
-        return round(_sum(after, name) - _sum(before, name))
+        return round(total(after, name) - total(before, name))
 
     return RtcReport(
         spec=spec,
@@ -166,7 +164,9 @@ async def measure_rtc(base: str, spec: RtcSpec) -> RtcReport:
         late=grown("worldroom_chunks_late_total"),
         plis=grown("worldroom_edge_plis_total"),
         retransmitted=grown("worldroom_edge_retransmitted_total"),
-        low=round(sum(value for name, value in after if name.startswith("worldroom_rendition") and "_low" in name)),
+        low=round(
+            sum(value for name, value in after.items() if name.startswith("worldroom_rendition") and "_low" in name)
+        ),
         spectator_fps=spectator_fps,
     )
 
@@ -175,9 +175,9 @@ async def _measured(http: httpx.AsyncClient, drivers: list[Driver], seconds: flo
     """What the drivers see in that time, and the server's CPU in percent of a core."""
     for driver in drivers:
         driver.begin()
-    began, cpu = time.monotonic(), _sum(await _metrics(http), CPU_METRIC)
+    began, cpu = time.monotonic(), total(await figures(http), CPU_SECONDS)
     await asyncio.gather(*(driver.drive(seconds) for driver in drivers))
-    took, used = time.monotonic() - began, _sum(await _metrics(http), CPU_METRIC) - cpu
+    took, used = time.monotonic() - began, total(await figures(http), CPU_SECONDS) - cpu
     await asyncio.sleep(0.5)
     intervals = [ms for driver in drivers for ms in driver.log.intervals_ms if ms == ms]
     shown = sum(max(driver.seen.numbers) - min(driver.seen.numbers) + 1 for driver in drivers if driver.seen.numbers)
@@ -193,12 +193,3 @@ async def _measured(http: httpx.AsyncClient, drivers: list[Driver], seconds: flo
         unanswered=sum(seq > driver.answered for driver, seq in presses),
     )
     return seen, 100 * used / took
-
-
-async def _metrics(http: httpx.AsyncClient) -> list[tuple[str, float]]:
-    lines = (await http.get("/metrics")).text.splitlines()
-    return [(name, float(value)) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")]
-
-
-def _sum(metrics: list[tuple[str, float]], wanted: str) -> float:
-    return sum(value for name, value in metrics if name.partition("{")[0] == wanted)

@@ -142,8 +142,7 @@ async def _stay(
         began, before = time.monotonic(), room.latency.frames
         drives = drive and welcome.role is Role.DRIVER
         if drives and welcome.controls:
-            keys = [control.keys[0] for control in welcome.controls if control.keys]
-            await press_at_random(room, seen, keys, seconds, dice)
+            await press_at_random(room, seen, seconds, dice)
         else:
             await asyncio.sleep(seconds)
         stayed, frames = time.monotonic() - began, room.latency.frames - before
@@ -171,10 +170,10 @@ async def _stay(
     )
 
 
-async def press_at_random(
-    room: RoomClient, seen: Observation, keys: list[str], seconds: float, dice: random.Random
-) -> None:
+async def press_at_random(room: RoomClient, seen: Observation, seconds: float, dice: random.Random) -> None:
     """Hold one random key after another for random times, so that presses come at every phase of a frame."""
+    assert room.welcome is not None
+    keys = [control.keys[0] for control in room.welcome.controls if control.keys]
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         key = dice.choice(keys)
