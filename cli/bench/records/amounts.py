@@ -27,10 +27,10 @@ def cpu_seconds(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def resident_mib(pid: int | None = None) -> float:
-    """Resident memory of a process (None = this one); 0 where that is not told."""
+def resident_mib() -> float:
+    """Resident memory of this process; 0 where that is not told."""
     try:
-        pages = int(Path(f"/proc/{pid or os.getpid()}/statm").read_text().split()[1])
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
         return 0.0
     return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from ....clients.bench.server import free_port
+
 ANSWERS_S = 10.0
 
 
@@ -85,9 +87,3 @@ def answering(port: int) -> None:
                 pass
         time.sleep(0.01)
     raise TimeoutError(f"no Redis answers on port {port}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
