@@ -55,7 +55,7 @@ from .export_tar import export_tar
 from .folders import cache_dir
 from .journal_place import FolderLock, FolderTaken, JournalPlace, OpenedStore, serving, shown
 from .logs import LogFormat, set_up
-from .stored_worlds import forget_checkpoints
+from .stored_worlds import FOLDER, forget_checkpoints
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
 ROOM_KEEP_S = 3600
@@ -126,7 +126,7 @@ async def _serve(
     console: Console,
 ) -> None:
     """The data folder is this process's alone."""
-    worlds = _folder(spec.journal.data / "worlds")
+    worlds = _folder(spec.journal.data / FOLDER)
     prices = cache_dir() / "prices"
     simulated = all(device.sheet for device in spec.devices)
     found = {card: checkpoint_of(card, spec.checkpoint) for card in ([] if simulated else spec.cards)}
@@ -149,10 +149,9 @@ async def _serve(
         archive = _archive(spec)
         journal = _journal(spec, clock, opened, archive)
         stack.push_async_callback(journal.close)
-        history, suspension = History(opened.store, archive), None
+        history = History(opened.store, archive)
         aside = None if opened.redis is None else SuspendStore(opened.redis, ROOM_KEEP_S)
-        if aside is not None:
-            suspension = RoomSuspension(aside, engine, history)
+        suspension = None if aside is None else RoomSuspension(aside, engine, history)
         rooms_spec = RoomsSpec(
             card=spec.cards[0], lease_s=spec.lease_seconds, seats=spec.seats, adapters=spec.adapters.stack
         )
