@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from worldroom.engine import api
 from worldroom.engine.api import Rendition
 from worldroom.engine.output.encode import EncodedFrame
 from worldroom.engine.output.renditions import Renditions, Setting
-from worldroom.simulation.virtual_time import VirtualLoop, run
+from worldroom.simulation.virtual_time import run
+from worldroom.tests.slow_executor import slow_executor
 
 TIMES = api.Timings(0, 0, 0, 0)
 VP8, LOW = Rendition.VP8, Rendition.H264_LOW
@@ -38,13 +38,10 @@ class Scene:
     """Ten frames a second; an encoder takes `cost` virtual seconds a frame."""
 
     def __init__(self, cost: float = 0.01) -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
-        self.loop, self.cost, self.number = loop, cost, 0
-        loop.run_in_executor = self._slowly  # type: ignore[method-assign,assignment]
+        self.loop, self.number = slow_executor(lambda: cost), 0
         self.encoders: list[tuple[Rendition, CountingEncoder]] = []
         self.made: list[tuple[float, api.Rendered]] = []
-        setting = Setting("a", 0.1, LoopClock(loop), None, self._make, self._keep)  # type: ignore[arg-type]
+        setting = Setting("a", 0.1, LoopClock(self.loop), None, self._make, self._keep)  # type: ignore[arg-type]
         self.renditions = Renditions(setting, lambda rendition: 300 if rendition.low else 1200)
 
     def _make(self, rendition: Rendition, kbps: int) -> CountingEncoder:
@@ -54,18 +51,6 @@ class Scene:
 
     def _keep(self, rendered: api.Rendered) -> None:
         self.made.append((self.loop.time(), rendered))
-
-    def _slowly(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> "asyncio.Future[Any]":
-        done = self.loop.create_future()
-
-        def work() -> None:
-            try:
-                done.set_result(func(*args))
-            except RuntimeError as problem:
-                done.set_exception(problem)
-
-        self.loop.call_later(self.cost, work)
-        return done
 
     async def frames(self, count: int, epoch: int = 0, value: int | None = None) -> None:
         for _ in range(count):

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +14,9 @@ from worldroom.engine.output.playout import Playout
 from worldroom.engine.output.publisher import FramePublisher, RawFrame
 from worldroom.engine.scheduling.costs import Estimate
 from worldroom.models.contract.card import FrameSpec
-from worldroom.simulation.virtual_time import VirtualLoop, run
+from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import BlankEncoder
+from worldroom.tests.slow_executor import slow_executor
 
 FRAME = FrameSpec(width=16, height=16, scale=1, fps=10, per_chunk=1)
 TIMES = api.Timings(0, 0, 0, 0)
@@ -26,13 +26,11 @@ class Stage:
     """A show whose encoder takes `cost` virtual seconds a frame."""
 
     def __init__(self, cost: float) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.cost = cost
+        self.loop = slow_executor(lambda: self.cost)
         self.frames: list[tuple[float, api.Frame]] = []
         self.failures: list[BaseException] = []
         self.made: list[float] = []
-        self.cost = cost
-        assert isinstance(self.loop, VirtualLoop)
-        self.loop.run_in_executor = self._slowly  # type: ignore[method-assign,assignment]
         clock = LoopClock(self.loop)
         self.playout = Playout(FRAME.fps, 1, self.loop.time())
         self.counters = Counters()
@@ -56,18 +54,6 @@ class Stage:
 
     def _keep(self, frame: api.Frame) -> None:
         self.frames.append((self.loop.time(), frame))
-
-    def _slowly(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> "asyncio.Future[Any]":
-        done = self.loop.create_future()
-
-        def work() -> None:
-            try:
-                done.set_result(func(*args))
-            except RuntimeError as problem:
-                done.set_exception(problem)
-
-        self.loop.call_later(self.cost, work)
-        return done
 
     def shot(self, number: int, at: float, epoch: int = 0) -> RawFrame:
         return RawFrame(np.zeros((16, 16, 3), np.uint8), at, number, epoch, number, 1, (), at, TIMES)
