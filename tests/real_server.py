@@ -11,7 +11,7 @@ import httpx
 from worldroom.cli.journal_place import JournalPlace, reading
 from worldroom.clients.bench.server import command, free_port
 from worldroom.clients.python.room import RoomClient, join
-from worldroom.rtc.wire import ServerMessage
+from worldroom.rtc.wire import Receipt, ServerMessage
 from worldroom.sessions.journal import events
 
 PATIENCE_S = 60
@@ -58,6 +58,17 @@ async def driving(base: str) -> AsyncIterator[tuple[RoomClient, list[ServerMessa
                 break
         room.on_message = told.append
         yield room, told
+
+
+async def watched(room: RoomClient, count: int) -> list[Receipt]:
+    """The receipts of so many frames more."""
+    receipts: list[Receipt] = []
+    async for frame in room.frames():
+        if frame.receipt is not None:
+            receipts.append(frame.receipt)
+        if len(receipts) >= count:
+            return receipts
+    raise AssertionError("the room ended")
 
 
 async def journaled(folder: Path, session: str) -> list[events.JournalEvent]:

@@ -6,21 +6,9 @@ import subprocess
 from pathlib import Path
 
 from worldroom.clients.bench.server import command
-from worldroom.clients.python.room import RoomClient
-from worldroom.rtc.wire import Keep, Receipt, Transition
+from worldroom.rtc.wire import Keep, Transition
 from worldroom.sessions.journal import events
-from worldroom.tests.real_server import driving, journaled, ready, served
-
-
-async def watched(room: RoomClient, count: int) -> list[Receipt]:
-    """The receipts of so many frames more."""
-    receipts: list[Receipt] = []
-    async for frame in room.frames():
-        if frame.receipt is not None:
-            receipts.append(frame.receipt)
-        if len(receipts) >= count:
-            return receipts
-    raise AssertionError("the room ended")
+from worldroom.tests.real_server import driving, journaled, ready, served, watched
 
 
 async def played(folder: Path) -> str:
