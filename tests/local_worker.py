@@ -1,13 +1,11 @@
 """A worker in this process, in virtual time: the edge's client as it is, an engine on a simulated device behind it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 
 from worldroom.clock import LoopClock
-from worldroom.engine.caches.parts import WorldPart
-from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker import ipc
@@ -16,31 +14,9 @@ from worldroom.engine.worker.spec import WorkerSpec
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.simulation.encoder import BlankEncoder
 from worldroom.tests.fake_engine import FakeDevice, steady
+from worldroom.tests.mortal_store import MortalStore
 
 BEAT = 0.1
-
-
-class MortalStore(SnapshotFolder):
-    """What a process that was killed would still write or forget does not happen."""
-
-    dead = False
-
-    def put(
-        self,
-        session: str,
-        body: bytes,
-        number: int | None = None,
-        parts: Mapping[WorldPart, bytes | None] | None = None,
-        at: int = 0,
-    ) -> int:
-        return 0 if self.dead else super().put(session, body, number, parts, at)
-
-    def persist(self, session: str) -> int:
-        return 0 if self.dead else super().persist(session)
-
-    def forget(self, session: str) -> None:
-        if not self.dead:
-            super().forget(session)
 
 
 class LocalProcess:

@@ -4,18 +4,16 @@ WORLDROOM_WORLD_GIB=7 runs the same with a simulated world of that size: real by
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from worldroom.engine import api
-from worldroom.engine.caches.parts import WorldPart
-from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loaded import Copied, LoadedCard, SlabIO
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, steady, toy, until
+from worldroom.tests.mortal_store import MortalStore
 
 WORLD = int(float(os.environ.get("WORLDROOM_WORLD_GIB", "0.01")) * (1 << 30))
 CHUNKS = 3
@@ -40,25 +38,6 @@ class Large:
         self.inner.write_entry(slot, entry, data[:64])
 
 
-class Counting(SnapshotFolder):
-    """Says what each checkpoint wrote."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.wrote: list[int] = []
-
-    def put(
-        self,
-        session: str,
-        body: bytes,
-        number: int | None = None,
-        parts: Mapping[WorldPart, bytes | None] | None = None,
-        at: int = 0,
-    ) -> int:
-        self.wrote.append(super().put(session, body, number, parts, at))
-        return self.wrote[-1]
-
-
 def large() -> tuple[LoadedCard, Large]:
     loaded = toy()
     cache = loaded.card.cache
@@ -73,7 +52,7 @@ def test_a_checkpoint_of_a_large_world_writes_its_new_entries_and_no_others(tmp_
         loaded, slab = large()
         assert loaded.card.cache is not None
         entry, window = slab.entry, loaded.card.cache.window
-        store = Counting(tmp_path)
+        store = MortalStore(tmp_path)
         spec = EngineSpec(
             slots=2, memory=8 * WORLD, checkpoint_chunks=1, checkpoint_seconds=1e9, checkpoint_rate=1 << 60
         )
