@@ -98,6 +98,17 @@ async def invited(served: Served, room: str = "test") -> LiveKitPass:
     return LiveKitPass(**reply.json())
 
 
+@asynccontextmanager
+async def guest_in(web_root, sfu: LiveKitServer, pictures: int) -> AsyncIterator[tuple[Served, Guest]]:
+    """A bridged server and a guest who has seen more than so many pictures of its room."""
+    async with bridged(web_root, sfu) as served:
+        guest = Guest()
+        await guest.join(await invited(served))
+        await until(lambda: len(guest.pictures) > pictures)
+        yield served, guest
+        await guest.leave()
+
+
 async def metrics(served: Served) -> str:
     async with httpx.AsyncClient(base_url=served.base, trust_env=False) as http:
         return (await http.get("/metrics")).text
@@ -143,14 +154,10 @@ async def test_frames_go_out_as_the_engine_made_them_and_feedback_comes_back(
     web_root, sfu: LiveKitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(video, "PictureTrack")
-    async with bridged(web_root, sfu) as served:
-        guest = Guest()
-        await guest.join(await invited(served))
-        await until(lambda: len(guest.pictures) > 10)
+    async with guest_in(web_root, sfu, 10) as (served, _):
         track = sfu.rooms["test"].track
         assert track is not None and track.frames <= served.engine.frames
         assert len(served.engine.keys) <= 4, "one for each that asked, none for every frame"
-        await guest.leave()
 
 
 async def test_a_room_that_is_open_here_is_a_room_there_and_two_are_two(web_root, sfu: LiveKitServer) -> None:
@@ -169,10 +176,7 @@ async def test_a_room_that_is_open_here_is_a_room_there_and_two_are_two(web_root
 
 
 async def test_the_server_comes_back_by_itself_and_finds_everybody(web_root, sfu: LiveKitServer) -> None:
-    async with bridged(web_root, sfu) as served:
-        guest = Guest()
-        await guest.join(await invited(served))
-        await until(lambda: len(guest.pictures) > 5)
+    async with guest_in(web_root, sfu, 5) as (served, guest):
         before = served.rooms.views()[0].session
         await sfu.cut("test", "worldroom")
         await until(lambda: sfu.joins.count("worldroom") == 2)
@@ -180,7 +184,6 @@ async def test_the_server_comes_back_by_itself_and_finds_everybody(web_root, sfu
         await until(lambda: len(guest.pictures) > seen + 5)
         assert served.rooms.views()[0].session == before, "the same world goes on"
         assert served.rooms.views()[0].driver
-        await guest.leave()
 
 
 async def test_a_watchers_token_drives_nothing(web_root, sfu: LiveKitServer) -> None:
@@ -200,11 +203,8 @@ async def test_an_sdk_that_takes_no_encoded_frames_gets_pictures(
     web_root, sfu: LiveKitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(rtc, "EncodedVideoSource")
-    async with bridged(web_root, sfu) as served:
-        guest = Guest()
-        await guest.join(await invited(served))
-        await until(lambda: len(guest.pictures) > 3)
-        await guest.leave()
+    async with guest_in(web_root, sfu, 3) as (_, guest):
+        assert len(guest.pictures) > 3
 
 
 def test_tokens_are_those_of_livekit() -> None:

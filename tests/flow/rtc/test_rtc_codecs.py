@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from av import VideoFrame
 from worldroom.clients.python.markers import read
-from worldroom.clients.python.room import join
+from worldroom.clients.python.pictures import RoomFrame
+from worldroom.clients.python.room import RoomClient, join
 from worldroom.engine.api import Rendition
 from worldroom.models import catalog
+from worldroom.rtc.edge import Edge
 from worldroom.rtc.media.ice import HostPolicy, confine
 from worldroom.rtc.wire import Channel, PauseWorld
 from worldroom.tests.real_rooms import behind_edge
@@ -48,15 +51,22 @@ async def stock_viewer(address: str, codec: str) -> AsyncIterator[asyncio.Queue[
         await pc.close()
 
 
-async def test_a_peer_without_h264_sees_the_same_world_in_vp8_and_the_encoder_ends_with_it(tmp_path) -> None:
+@asynccontextmanager
+async def driven(folder: Path) -> AsyncIterator[tuple[str, Edge, RoomClient, AsyncIterator[RoomFrame]]]:
+    """The room with a driver who has seen five frames: its address, the edge behind it, the driver and what follows."""
     async with (
-        behind_edge(catalog.load("toy"), tmp_path) as (address, edge),
+        behind_edge(catalog.load("toy"), folder) as (address, edge),
         asyncio.timeout(40),
         join(f"{address}/r/codecs", loopback=True) as driver,
     ):
         frames = driver.frames()
         for _ in range(5):
             await anext(frames)
+        yield address, edge, driver, frames
+
+
+async def test_a_peer_without_h264_sees_the_same_world_in_vp8_and_the_encoder_ends_with_it(tmp_path) -> None:
+    async with driven(tmp_path) as (address, edge, driver, frames):
         (stream,) = edge.streams().values()
         assert stream.watched() == {Rendition.H264: 1}
         async with stock_viewer(address, "video/VP8") as pictures:
@@ -92,14 +102,7 @@ async def test_h264_and_vp8_viewers_of_one_room_get_one_encoder_each(tmp_path) -
 
 
 async def test_a_vp8_viewer_who_comes_to_a_world_that_is_paused_gets_its_picture(tmp_path) -> None:
-    async with (
-        behind_edge(catalog.load("toy"), tmp_path) as (address, edge),
-        asyncio.timeout(40),
-        join(f"{address}/r/codecs", loopback=True) as driver,
-    ):
-        frames = driver.frames()
-        for _ in range(5):
-            await anext(frames)
+    async with driven(tmp_path) as (address, edge, driver, _):
         driver.link.send(PauseWorld(id=1), Channel.CONTROL)
         await asyncio.sleep(0.3)
         async with stock_viewer(address, "video/VP8"):
