@@ -1,6 +1,7 @@
 """A `worldroom serve` of the toy in a process of its own, a viewer that drives it, and its journal afterwards."""
 
 import asyncio
+import json
 import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -74,3 +75,10 @@ async def watched(room: RoomClient, count: int) -> list[Receipt]:
 async def journaled(folder: Path, session: str) -> list[events.JournalEvent]:
     async with reading(JournalPlace(folder)) as history:
         return [event async for event in history.events(session)]
+
+
+def replayed(session: str, folder: Path) -> tuple[int, dict[str, object]]:
+    """How `worldroom replay` of the session ends, and its report."""
+    words = [command(), "replay", session, "--data", str(folder), "--json"]
+    ran = subprocess.run(words, stdout=subprocess.PIPE, timeout=120)
+    return ran.returncode, json.loads(ran.stdout)

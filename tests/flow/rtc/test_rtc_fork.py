@@ -1,16 +1,13 @@
 """Futures side by side on a real server: one stream, each by its own noise, words or keys, and every one replays."""
 
 import asyncio
-import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
-from worldroom.clients.bench.server import command
 from worldroom.rtc.wire import Keep, Receipt, SideBySide, Way
 from worldroom.sessions.journal import events
-from worldroom.tests.real_server import driving, journaled, ready, served, watched
+from worldroom.tests.real_server import driving, journaled, ready, replayed, served, watched
 
 
 def workers(server: int) -> list[int]:
@@ -63,9 +60,6 @@ def test_futures_side_by_side_are_one_stream_and_every_one_replays(tmp_path: Pat
     assert [branch.prompt_version for branch in first.branches] == [1, 1, 2, 1]
     assert set(first.branches[3].controls) == {tuple(first.branches[3].controls[0])}
     assert second.chosen == 4
-    ran = subprocess.run(
-        [command(), "replay", session, "--data", str(tmp_path), "--json"], capture_output=True, text=True, timeout=120
-    )
-    report = json.loads(ran.stdout)
+    code, report = replayed(session, tmp_path)
     done = [event for event in happened if isinstance(event, events.ChunkCommitted)]
-    assert (ran.returncode, report["same"], report["chunks"]) == (0, True, len(done)), ran.stdout + ran.stderr
+    assert (code, report["same"], report["chunks"]) == (0, True, len(done)), report

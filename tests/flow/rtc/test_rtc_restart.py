@@ -1,28 +1,19 @@
 """A server is stopped and started again on the same data: whoever comes back finds the same world, place and wheel."""
 
 import asyncio
-import json
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from worldroom.clients.bench.server import command
 from worldroom.clients.python.room import RoomClient
 from worldroom.rtc.wire import Keep, Transition, Welcome
 from worldroom.sessions.journal import events
-from worldroom.tests.real_server import PATIENCE_S, driving, journaled, ready, served
+from worldroom.tests.real_server import PATIENCE_S, driving, journaled, ready, replayed, served, watched
 
 
 async def frames(room: RoomClient, count: int) -> list[int]:
     """The chunks of the next frames."""
-    seen: list[int] = []
-    async for frame in room.frames():
-        if frame.receipt is not None:
-            seen.append(frame.receipt.chunk)
-        if len(seen) == count:
-            return seen
-    raise AssertionError("the room ended")
+    return [receipt.chunk for receipt in await watched(room, count)]
 
 
 async def test_the_world_goes_on_after_a_restart(tmp_path: Path) -> None:
@@ -56,7 +47,7 @@ async def test_the_world_goes_on_after_a_restart(tmp_path: Path) -> None:
     assert sum(isinstance(event, events.SessionOpened) for event in written) == 1
     done = [event for event in written if isinstance(event, events.ChunkCommitted) and event.epoch == 1]
     assert [event.chunk for event in done] == [*range(done[0].chunk, done[0].chunk + len(done))]
-    played = await asyncio.to_thread(replayed, session, tmp_path)
+    _, played = await asyncio.to_thread(replayed, session, tmp_path)
     assert (played["same"], played["chunks"] >= len(done)) == (True, True), played
 
 
@@ -87,12 +78,5 @@ async def test_a_mix_that_waits_for_its_chunk_outlives_a_rewind_and_its_server(e
     weights = [[share.weight for share in event.conditions.prompts] for event in begun if event.chunk >= due]
     assert weights[0] == [0.75, 0.0625, 0.1875] and weights[3] == [0.25, 0.75]
     assert all(len(event.conditions.prompts) == 1 for event in begun if event.chunk < due)
-    played = await asyncio.to_thread(replayed, session, tmp_path)
+    _, played = await asyncio.to_thread(replayed, session, tmp_path)
     assert played["same"] is True, played
-
-
-def replayed(session: str, folder: Path) -> dict[str, object]:
-    """The report of `worldroom replay`: both servers' chunks in one go."""
-    words = [command(), "replay", session, "--data", str(folder), "--json"]
-    report: dict[str, object] = json.loads(subprocess.run(words, capture_output=True, timeout=PATIENCE_S).stdout)
-    return report

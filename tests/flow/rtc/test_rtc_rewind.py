@@ -1,14 +1,11 @@
 """Back to a moment and on in another future, on a real server: what is shown, what is kept, what replays."""
 
 import asyncio
-import json
-import subprocess
 from pathlib import Path
 
-from worldroom.clients.bench.server import command
 from worldroom.rtc.wire import Keep, Transition
 from worldroom.sessions.journal import events
-from worldroom.tests.real_server import driving, journaled, ready, served, watched
+from worldroom.tests.real_server import driving, journaled, ready, replayed, served, watched
 
 
 async def played(folder: Path) -> str:
@@ -47,8 +44,5 @@ def test_two_futures_of_a_moment_are_compared_and_every_branch_replays(tmp_path:
     assert first.branches[0].digests[0] != first.branches[1].digests[0], "another noise"
     done = [event for event in happened if isinstance(event, events.ChunkCommitted)]
     assert first.context == next(event.digest for event in done if event.chunk == first.chunk - 1)
-    ran = subprocess.run(
-        [command(), "replay", session, "--data", str(tmp_path), "--json"], capture_output=True, text=True, timeout=120
-    )
-    report = json.loads(ran.stdout)
-    assert (ran.returncode, report["same"], report["epochs"], report["chunks"]) == (0, True, 4, len(done)), ran.stderr
+    code, report = replayed(session, tmp_path)
+    assert (code, report["same"], report["epochs"], report["chunks"]) == (0, True, 4, len(done)), report
