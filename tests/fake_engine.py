@@ -165,3 +165,16 @@ async def started(
     engine = engine_on(device, cards, spec, encoder, **more)
     await engine.start()
     return engine, device
+
+
+async def driven(
+    cost: Callable[[Batch], float] | None = None,
+    cards: tuple[LoadedCard, ...] | None = None,
+    spec: EngineSpec | None = None,
+    **more: Any,
+) -> tuple[Engine, FakeDevice, Person]:
+    """`started`, and the driver of its only world, "a"."""
+    engine, device = await started(cost, cards, spec, **more)
+    driver = Person(engine, "a")
+    assert isinstance(await driver.open(), api.Opened)
+    return engine, device, driver

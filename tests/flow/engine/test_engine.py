@@ -14,7 +14,7 @@ from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.simulation.virtual_time import run
-from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, steady, toy, until
+from worldroom.tests.fake_engine import FakeDevice, Person, driven, engine_on, started, steady, toy, until
 
 FRAME = 1 / 24
 
@@ -60,9 +60,7 @@ def test_a_driver_sees_every_frame_at_the_cards_rate() -> None:
 
 def test_conditions_are_sampled_just_in_time() -> None:
     async def scene() -> None:
-        engine, _ = await started()  # 4 steps of 2 ms
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, _, driver = await driven()  # 4 steps of 2 ms
         await asyncio.sleep(3)
         for shown, frame in driver.frames[24:]:
             assert 0.008 < shown - frame.begun < 0.0115, "price 8 ms and a margin below 3.5 ms"
@@ -94,9 +92,7 @@ def test_a_model_of_infinite_speed_is_never_more_than_one_chunk_ahead(
 
 def test_a_slow_model_that_becomes_fast_again_is_back_at_its_rate_within_three_seconds() -> None:
     async def scene() -> None:
-        engine, device = await started()
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, device, driver = await driven()
         await asyncio.sleep(2)
         device.cost = steady(0.025)  # 100 ms a chunk
         await asyncio.sleep(10)
@@ -115,9 +111,7 @@ def test_a_slow_model_that_becomes_fast_again_is_back_at_its_rate_within_three_s
 
 def test_after_a_pause_of_thirty_seconds_the_pace_is_normal_at_once() -> None:
     async def scene() -> None:
-        engine, _ = await started()
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, _, driver = await driven()
         await asyncio.sleep(2)
         engine.post(api.Pause("a"))
         await asyncio.sleep(0.2)
@@ -139,9 +133,7 @@ def test_after_a_pause_of_thirty_seconds_the_pace_is_normal_at_once() -> None:
 
 def test_a_supersede_takes_effect_within_one_step() -> None:
     async def scene() -> None:
-        engine, device = await started(steady(0.008))
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, device, driver = await driven(steady(0.008))
         await asyncio.sleep(1)
         await until(lambda: device.busy)
         steps_before, asked = len(device.ran), asyncio.get_running_loop().time()
@@ -198,9 +190,7 @@ def test_after_a_restart_no_frame_of_the_older_epoch_is_shown(per_chunk: int) ->
 
 def test_frames_of_long_chunks_leave_one_by_one() -> None:
     async def scene() -> None:
-        engine, _ = await started(steady(0.05), (toy(per_chunk=12),))
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, _, driver = await driven(steady(0.05), (toy(per_chunk=12),))
         await asyncio.sleep(10)
         intervals = np.array(driver.intervals()[12:])
         assert len(intervals) > 200
@@ -382,9 +372,7 @@ async def solo_digests(count: int) -> list[str]:
 
 def test_frames_that_are_not_what_the_card_promises_are_a_fault() -> None:
     async def scene() -> None:
-        engine, device = await started()
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, device, driver = await driven()
         await asyncio.sleep(0.5)
 
         def not_a_picture(batch: Batch, results: list[Any]) -> list[Any]:
@@ -404,9 +392,7 @@ def test_frames_that_are_not_what_the_card_promises_are_a_fault() -> None:
 
 def test_a_prompt_that_was_never_encoded_is_a_fault_and_not_a_crash() -> None:
     async def scene() -> None:
-        engine, _ = await started()
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, _, driver = await driven()
         await asyncio.sleep(0.3)
         known, driver.key = driver.key, "0123"
         await asyncio.sleep(0.06)
@@ -440,9 +426,7 @@ def test_equal_prompts_of_two_sessions_are_encoded_once() -> None:
 
 def test_a_viewer_who_joins_a_still_world_gets_a_key_frame_of_it() -> None:
     async def scene() -> None:
-        engine, _ = await started()
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, _, driver = await driven()
         await asyncio.sleep(1)
         engine.post(api.Pause("a"))
         await asyncio.sleep(5)
@@ -461,9 +445,7 @@ def test_a_viewer_who_joins_a_still_world_gets_a_key_frame_of_it() -> None:
 
 def test_key_requests_make_one_key_frame_and_a_storm_makes_few() -> None:
     async def scene() -> None:
-        engine, _ = await started()
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, _, driver = await driven()
         await asyncio.sleep(1)
         engine.post(api.RequestKey("a"))
         await asyncio.sleep(3)

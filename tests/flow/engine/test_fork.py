@@ -12,7 +12,7 @@ from worldroom.engine.output.mosaic import Mosaic
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.card import FrameSpec
 from worldroom.simulation.virtual_time import run
-from worldroom.tests.fake_engine import FakeDevice, Person, started, toy, until
+from worldroom.tests.fake_engine import FakeDevice, Person, driven, toy, until
 
 
 async def forked(engine: Engine, of: Person, noises: dict[str, int]) -> tuple[dict[str, Person], api.Refused | None]:
@@ -32,9 +32,7 @@ async def forked(engine: Engine, of: Person, noises: dict[str, int]) -> tuple[di
 
 async def playing(shares: bool = True, slots: int = 4, **more: Any) -> tuple[Engine, FakeDevice, Person]:
     card = replace(toy(), shares=shares)
-    engine, device = await started(cards=(card,), spec=EngineSpec(slots=slots), **more)
-    person = Person(engine, "a")
-    assert isinstance(await person.open(), api.Opened)
+    engine, device, person = await driven(cards=(card,), spec=EngineSpec(slots=slots), **more)
     await until(lambda: len(person.done) >= 10)
     return engine, device, person
 

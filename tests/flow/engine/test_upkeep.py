@@ -8,7 +8,7 @@ from worldroom.engine.device.device import Batch
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.simulation.virtual_time import run
-from worldroom.tests.fake_engine import Person, started, steady
+from worldroom.tests.fake_engine import Person, driven, started, steady
 
 
 def play(scene: Callable[[], Awaitable[None]]) -> None:
@@ -17,9 +17,7 @@ def play(scene: Callable[[], Awaitable[None]]) -> None:
 
 def test_pools_are_inspected_several_times_a_second_and_the_rounds_are_counted() -> None:
     async def scene() -> None:
-        engine, _ = await started()
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, _, _ = await driven()
         await asyncio.sleep(10)
         assert 20 <= engine.capacity()[0].inspections <= 43
         await engine.close()
@@ -29,9 +27,7 @@ def test_pools_are_inspected_several_times_a_second_and_the_rounds_are_counted()
 
 def test_a_device_that_is_never_idle_is_inspected_all_the_same() -> None:
     async def scene() -> None:
-        engine, device = await started()
-        driver = Person(engine, "a")
-        await driver.open()
+        engine, device, _ = await driven()
         await asyncio.sleep(1)
         device.cost = steady(1.0)
         before = engine.capacity()[0].inspections
@@ -57,9 +53,7 @@ def test_prices_of_a_busy_start_are_measured_again_when_nobody_is_there() -> Non
 
 def test_nobody_waits_for_prices_to_be_measured_again() -> None:
     async def scene() -> None:
-        engine, device = await started(steady(0.001))
-        person = Person(engine, "a")
-        await person.open()
+        engine, device, _ = await driven(steady(0.001))
         await asyncio.sleep(5)
         engine.post(api.Pause("a"))
         await asyncio.sleep(20)
@@ -73,9 +67,7 @@ def test_nobody_waits_for_prices_to_be_measured_again() -> None:
 
 def test_a_world_whose_clock_goes_slower_shows_fewer_pictures_a_second() -> None:
     async def scene() -> None:
-        engine, _ = await started(steady(0.025), spec=EngineSpec(fps=8))
-        person = Person(engine, "a")
-        await person.open()
+        engine, _, person = await driven(steady(0.025), spec=EngineSpec(fps=8))
         await asyncio.sleep(10)
         assert engine.cards()[0].fps == 8
         assert 70 <= len(person.frames) <= 82
