@@ -102,20 +102,27 @@ def quoted(text: str) -> str:
     )
 
 
+def misplace(dice: random.Random, lines: list[str], how: int, at: int, other: int) -> None:
+    """`how` 0 to 3: the line at `at` is left out, has another one put before it, changes places with it, or is cut."""
+    match how:
+        case 0:
+            del lines[at]
+        case 1:
+            lines.insert(at, lines[other])
+        case 2:
+            lines[at], lines[other] = lines[other], lines[at]
+        case _:
+            lines[at] = lines[at][: dice.randint(0, len(lines[at]))]
+
+
 def spoilt_sdp(dice: random.Random, sdp: str) -> str:
     """One to four things are done to it."""
     lines = sdp.splitlines()
     for _ in range(dice.randint(1, 4)):
         at, other = dice.randrange(len(lines)), dice.randrange(len(lines))
-        match dice.randrange(8):
-            case 0:
-                del lines[at]
-            case 1:
-                lines.insert(at, lines[other])
-            case 2:
-                lines[at], lines[other] = lines[other], lines[at]
-            case 3:
-                lines[at] = lines[at][: dice.randint(0, len(lines[at]))]
+        match how := dice.randrange(8):
+            case 0 | 1 | 2 | 3:
+                misplace(dice, lines, how, at, other)
             case 4:
                 lines[at] = lines[at].replace(dice.choice("0123456789 :=/"), str(dice.choice(NUMBERS)), 1)
             case 5:

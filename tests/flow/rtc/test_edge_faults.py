@@ -25,6 +25,7 @@ from worldroom.rtc.media.connection import ViewerConnection
 from worldroom.rtc.media.offer import BadOffer, read_offer
 from worldroom.rtc.media.sctp import MESSAGE_BYTES_MAX
 from worldroom.tests.flow.rtc.conftest import Served, serving
+from worldroom.tests.flow.rtc.malformed import misplace
 from worldroom.tests.flow.rtc.test_rtc_app import offer_body, offer_of, post
 
 AUDIO = (
@@ -81,15 +82,9 @@ def mutated(text: str, dice: random.Random) -> str:
     """A line left out, doubled, moved, cut, or with letters of another."""
     lines = text.split("\r\n")
     at, other = dice.randrange(len(lines)), dice.randrange(len(lines))
-    match dice.randrange(6):
-        case 0:
-            del lines[at]
-        case 1:
-            lines.insert(other, lines[at])
-        case 2:
-            lines[at], lines[other] = lines[other], lines[at]
-        case 3:
-            lines[at] = lines[at][: dice.randrange(len(lines[at]) + 1)]
+    match how := dice.randrange(6):
+        case 0 | 1 | 2 | 3:
+            misplace(dice, lines, how, at, other)
         case 4:
             lines[at] = lines[at].replace(dice.choice("0123456789:/ ="), dice.choice(["", "x", "99999999999", " "]))
         case _:
