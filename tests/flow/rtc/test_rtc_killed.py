@@ -16,7 +16,7 @@ PLAYED = 300
 async def played(folder: Path, log: Path) -> tuple[str, int, int]:
     """`log`: of the second server."""
     port = free_port()
-    with served(folder, port) as (process, base):
+    with served(folder, port, "--record", "all") as (process, base):
         await ready(base)
         async with driving(base) as (room, _):
             assert room.welcome is not None
@@ -30,7 +30,7 @@ async def played(folder: Path, log: Path) -> tuple[str, int, int]:
                     break
             process.kill()
             process.wait()
-            with served(folder, port, log=log) as (again, _):
+            with served(folder, port, "--record", "all", log=log) as (again, _):
                 async for frame in room.frames():
                     if frame.receipt is not None and frame.receipt.chunk > last + 5:
                         assert room.welcome.session == session and room.welcome.resumed
@@ -49,8 +49,10 @@ def test_a_killed_server_goes_on_where_it_was(tmp_path: Path) -> None:
     chunks = [chunk for _, chunk in done]
     assert chunks == list(range(len(chunks))), "none lost, none doubled"
     assert chunks[-1] > last >= told
-    for part in (folder / "recordings").rglob("*.part"):
-        with av.open(str(part)) as film:
+    films = [*(folder / "recordings").rglob("*.mp4")]
+    assert len(films) == 2, "one of each server"
+    for path in films:
+        with av.open(str(path)) as film:
             assert sum(1 for _ in film.decode(video=0)) > 0
     resumed = re.search(
         rf"session {session}\S* goes on at chunk (\d+), made again from chunk (\d+) on", log.read_text()
