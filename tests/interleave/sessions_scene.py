@@ -79,13 +79,12 @@ class Ledger:
 class Scene:
     """`told`: what was done, for whoever reads a failure."""
 
-    def __init__(self, card: LoadedCard, seed: int) -> None:
-        self._card, self._dice = card, random.Random(seed)
+    def __init__(self, card: LoadedCard, seed: int, disk: Path) -> None:
+        self._card, self._dice, self._disk = card, random.Random(seed), disk
         self._redis, self.ledger = DictRedis(), Ledger()
         self._weights, self._ids, self._seq = 0, 0, 0
         self._token: str | None = None
         self.told: list[str] = []
-        self._disk = tempfile.TemporaryDirectory()
 
     async def play(self, acts: int) -> Script:
         await self._open()
@@ -115,9 +114,7 @@ class Scene:
     async def _open(self) -> None:
         clock = LoopClock(asyncio.get_running_loop())
         card = relabelled(self._card, f"w{self._weights}")
-        self._client = await ready(
-            LocalClient(card, EngineSpec(slots=5, share_cap=1.0, suspend_after=2.0), Path(self._disk.name))
-        )
+        self._client = await ready(LocalClient(card, EngineSpec(slots=5, share_cap=1.0, suspend_after=2.0), self._disk))
         journal = Journal(clock)
         store = SuspendStore(cast(Any, self._redis), keep_s=3600)
         suspension = RoomSuspension(store, self._client, cast(History, self.ledger))
@@ -218,9 +215,10 @@ class Scene:
 
 async def session(card: LoadedCard, seed: int, acts: int) -> tuple[int, int]:
     """Chunks and epochs of a session that came out the same; AssertionError with what was done where one did not."""
-    scene = Scene(card, seed)
-    script = await scene.play(acts)
-    same, wrong = await scene.replayed(script)
+    with tempfile.TemporaryDirectory() as disk:
+        scene = Scene(card, seed, Path(disk))
+        script = await scene.play(acts)
+        same, wrong = await scene.replayed(script)
     every = sum(len(epoch.chunks) for epoch in script.epochs)
     assert (same, wrong) == (every, []), f"seed {seed}: {wrong[:3]} of {every} after {scene.told}"
     return every, len(script.epochs)

@@ -31,11 +31,12 @@ class Walk:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
+        before = sys.getprofile()
         sys.setprofile(self._see)
         try:
             yield
         finally:
-            sys.setprofile(None)
+            sys.setprofile(before)
 
     def _see(self, frame: FrameType, event: str, argument: Any) -> None:
         if event != "call" or (file := _file(frame.f_code)) is None or frame.f_code.co_name.startswith("<"):
