@@ -1,9 +1,6 @@
 """The interleave gate on the drive, with random weights: it asks whose numbers meet, not whether they are pretty."""
 
-from collections.abc import Iterator
-
 import pytest
-import torch
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.drive_card import drive
@@ -14,12 +11,9 @@ STEPS = (1, 2, 2)
 
 
 @pytest.fixture(scope="module")
-def cards() -> Iterator[tuple[LoadedCard, LoadedCard]]:
+def cards(one_thread: None) -> tuple[LoadedCard, LoadedCard]:
     """The card of the engine, and its twin with equal weights and a slab of its own."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield drive(), drive()
-    torch.set_num_threads(before)
+    return drive(), drive()
 
 
 def interleave(cards: tuple[LoadedCard, LoadedCard], sessions: int, seed: int, chunks: int) -> None:

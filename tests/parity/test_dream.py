@@ -1,11 +1,9 @@
 """The dream's loop and runtime on random weights: its own checks, rows together as alone, and what a row may spoil."""
 
-from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
 import pytest
-import torch
 from msgspec.structs import replace
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loop import StepKind
@@ -17,17 +15,10 @@ from worldroom.models.parity.ladder import ParityCheck
 from worldroom.models.shared.road.chunk import DecodeRow
 from worldroom.tests.road_rows import all_together, bits, each_alone, full, view_of
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 ROWS, RING = 6, card.WINDOW + 1
 KINDS = (StepKind.DENOISE, StepKind.COMMIT_DENOISE, StepKind.DECODE)
 Work = list[tuple[DreamRow, CacheView]]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("check", checks(), ids=lambda check: str(check.level))

@@ -21,18 +21,11 @@ from worldroom.models.shared.road.autoencoder import DriveAutoencoder
 from worldroom.models.shared.road.initial_latents import Openings, shape_of
 from worldroom.models.shared.road.look import ONE_HOT
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 OPENINGS = Openings(
     np.random.default_rng(3).standard_normal(shape_of(NETWORK.tokens, NETWORK.channels)).astype(np.float32)
 )
 RING = card.WINDOW + 1
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def networks() -> tuple[DriveTransformer, DriveAutoencoder]:

@@ -1,12 +1,10 @@
 """Rows of the drive run together and have, bit for bit, what each has alone: 1 to 16, any ages, slots, ring places."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 import pytest
-import torch
 from worldroom.kernels import invariant_matmul
 from worldroom.models.contract.cache import CacheView
 from worldroom.models.contract.loop import StepKind
@@ -18,17 +16,10 @@ from worldroom.models.shared.road.chunk import DecodeRow
 from worldroom.tests.drive_card import drive
 from worldroom.tests.road_rows import all_together, bits, each_alone, full, view_of
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 ROWS, RING = 16, card.WINDOW + 1
 KINDS = (StepKind.DENOISE, StepKind.COMMIT_DENOISE, StepKind.DECODE)
 Work = list[tuple[DriveRow, CacheView]]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def runtime(weights: str) -> DriveRuntime:

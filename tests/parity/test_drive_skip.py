@@ -1,6 +1,6 @@
 """The drive's inexact mode on the shipped weights: what a skipped last pass changes stays within the recipe."""
 
-import torch
+import pytest
 from worldroom.models import catalog
 from worldroom.models.contract.recipe import RuntimeChoice
 from worldroom.models.drive.card import RECIPE
@@ -9,6 +9,7 @@ from worldroom.models.parity.session import ParitySession
 from worldroom.models.shared.road.look import ONE_HOT
 from worldroom.training.drive.skipping import Tally, journey, measure, play
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 TWO_PASSES = RuntimeChoice(RECIPE.sampler, 2, RECIPE.default.precision)
 
 
@@ -23,7 +24,6 @@ def test_frames_without_their_last_pass_are_within_half_the_declared_tolerance()
 
 
 def test_what_is_measured_is_what_the_inexact_mode_shows() -> None:
-    torch.set_num_threads(1)
     exact = catalog.load("drive", TWO_PASSES)
     exact.runtime.allocate(1)
     measured = play(exact, SkipLastPass(SKIP_BELOW), 3, 8, Tally())

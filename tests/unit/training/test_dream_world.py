@@ -15,7 +15,7 @@ from worldroom.training.dream.player import Dreamed, Networks, dreamer
 from worldroom.training.drive.clips import Keys
 from worldroom.training.drive.judge import load_judge
 
-torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("one_thread")
 GAS: Keys = np.array([[0, 0, 1, 0]], np.int8)
 BRAKE: Keys = np.array([[0, 0, 0, 1]], np.int8)
 FRAMES = 96

@@ -6,6 +6,7 @@ import json
 
 import msgspec
 import numpy as np
+import pytest
 import torch
 from worldroom.models.shared.road.look import BIOMES
 from worldroom.training.drive.journey import all_biomes
@@ -46,8 +47,8 @@ def test_failures_name_the_figure_and_both_numbers() -> None:
     assert worse.failures() == ["road present 0.900 is below 0.98", "speed after braking 5.00 is above 3.0"]
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_the_judge_reads_three_attributes_off_each_picture() -> None:
-    torch.set_num_threads(1)
     with torch.inference_mode():
         verdict = Judge()(torch.zeros(2, 3, 80, 128))
     assert verdict.attributes().shape == (2, 3)

@@ -13,7 +13,7 @@ from worldroom.training.drive.judge import Judge, load_judge
 from worldroom.training.drive.measures import Reference, continuity, distance, diversity, reference_of, road_motion
 from worldroom.training.drive.players import simulator
 
-torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("one_thread")
 FRAMES = (20, 60)
 
 
