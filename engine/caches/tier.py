@@ -23,7 +23,7 @@ class Tier:
 
     def __init__(self, root: Path, bytes_max: int | None) -> None:
         self._root, self._bytes_max = root, bytes_max
-        self._sizes = {path.name: _size(path) for path in _folders(root)}
+        self.recount()
 
     @property
     def used(self) -> int:

@@ -18,7 +18,6 @@ from .checkpoint import cache_io
 from .context import SessionContext
 
 HELD_MAX = 16
-STACK_MAX = 4
 
 
 class SessionAdapters:

@@ -68,11 +68,9 @@ class FilmTimeline(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Happened:
-    """Collects a session's entries, oldest first, a batch of them at a time. `likes`, `dislikes`: by value."""
+    """Collects a session's entries, oldest first, a batch of them at a time."""
 
     opened: float
-    likes: int = 0
-    dislikes: int = 0
     types: dict[str, int] = field(default_factory=dict)
     marks: list[TimelineMark] = field(default_factory=list)
     turns: list[events.WorldTurned] = field(default_factory=list)
@@ -90,9 +88,6 @@ class Happened:
         match event:
             case events.ChunkBegun():
                 self._chunk = event.chunk
-            case events.FeedbackGiven():
-                self.likes += event.value > 0
-                self.dislikes += event.value < 0
             case events.WorldTurned():
                 self.turns.append(event)
             case _:
