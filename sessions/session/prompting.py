@@ -30,7 +30,7 @@ class Prompting:
     ) -> None:
         self._memory, self._door, self._record = memory, door, record
         self._inflight, self._audience, self._worlds = inflight, audience, worlds
-        self._asides: dict[int, asyncio.Future[PromptVersion | api.Fault]] = {}
+        self._asides: dict[int, tuple[PromptVersion, asyncio.Future[PromptVersion | api.Fault]]] = {}
 
     def asked(self, message: Prompt, card: api.CardInfo, participant: str, reply: Reply) -> bool:
         """False when it is refused; the reason goes to who asked."""
@@ -82,7 +82,7 @@ class Prompting:
         """Have a prompt encoded for a future that is to stand beside this world."""
         version = self._memory.aside(text)
         answer: asyncio.Future[PromptVersion | api.Fault] = asyncio.get_running_loop().create_future()
-        self._asides[version.number] = answer
+        self._asides[version.number] = version, answer
         self._record(events.PromptAsked(participant, version.number, text, Transition.CUT, 0))
         self._door.post(api.EncodePrompt(session=self._worlds()[0], version=version.number, text=text))
         return await answer
@@ -91,8 +91,8 @@ class Prompting:
         """A version cannot be encoded, if the fault is of one; whether who asked for it is told."""
         whole = self._memory.whole_of(event.prompt_version)
         self._memory.failed(event.prompt_version)
-        if (answer := self._asides.pop(event.prompt_version, None)) is not None:
-            answer.set_result(event)
+        if (aside := self._asides.pop(event.prompt_version, None)) is not None:
+            aside[1].set_result(event)
             return True
         ack = self._memory.take_ack(whole)
         if ack is not None:
@@ -100,11 +100,11 @@ class Prompting:
         return ack is not None
 
     def encoded(self, event: api.PromptEncoded) -> None:
-        if (answer := self._asides.pop(event.version, None)) is not None:
-            aside = self._memory.encoded_aside(event.version, event.key, event.meaning)
+        if (aside := self._asides.pop(event.version, None)) is not None:
+            known = aside[0].encoded(event.version, event.key, event.meaning)
+            self._memory.know(known)
             self._record(events.PromptReady(number=event.version, key=event.key))
-            if aside is not None:
-                answer.set_result(aside)
+            aside[1].set_result(known)
             return
         whole = self._memory.whole_of(event.version)
         version = self._memory.encoded(event.version, event.key, event.meaning)

@@ -34,7 +34,6 @@ class PromptMemory:
         self._waiting: dict[int, PromptVersion] = {}
         self._planned: dict[int, PromptVersion] = {}
         self._overtaken: list[PendingAck] = []
-        self._aside: dict[int, PromptVersion] = {}
         self._acks: dict[int, PendingAck] = {}
         self._versions: deque[PromptVersion] = deque(maxlen=VERSIONS_MAX)
         self._known: deque[PromptVersion] = deque(maxlen=VERSIONS_MAX)
@@ -111,17 +110,11 @@ class PromptMemory:
     def aside(self, text: str) -> PromptVersion:
         """A new version for a future beside the world: the world itself does not turn to it."""
         self._last += 1
-        version = self._aside[self._last] = PromptVersion(self._last, text, Transition.CUT, 0)
-        return version
+        return PromptVersion(self._last, text, Transition.CUT, 0)
 
-    def encoded_aside(self, number: int, key: str, meaning: PromptMeaning | None) -> PromptVersion | None:
-        """The embedding of such a version is there; None when it is none."""
-        version = self._aside.pop(number, None)
-        if version is None:
-            return None
-        version = version.encoded(number, key, meaning)
+    def know(self, version: PromptVersion) -> None:
+        """The embedding of such a version is there: the world may turn to it once it is that future."""
         self._known.append(version)
-        return version
 
     def turn_to(self, number: int | None) -> PromptVersion | None:
         """Be under that version, whole; None when the world is under it already, or it is not known any more."""
@@ -204,7 +197,6 @@ class PromptMemory:
 
     def failed(self, number: int) -> PromptVersion | None:
         """The version cannot be encoded and never takes effect."""
-        self._aside.pop(number, None)
         return self._waiting.pop(self.whole_of(number), None)
 
     def record(self) -> PromptsRecord:
