@@ -43,7 +43,8 @@ class Beside:
         self.lanes: tuple[Lane, ...] = ()
         self.busy = False
         """A fork is on its way."""
-        self._first = 0
+        self.first = 0
+        """The chunk before which they part."""
         self._waiting: tuple[Lane, ...] = ()
         self._conditions: OrderedDict[int, api.Conditions] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
@@ -58,7 +59,7 @@ class Beside:
         if not self.lanes:
             return SideBySide(chunk=self._futures.next_chunk)
         leads = FutureView(branch=self._futures.now.branch)
-        return SideBySide(chunk=self._first, places=(leads, *(lane.view() for lane in self.lanes)))
+        return SideBySide(chunk=self.first, places=(leads, *(lane.view() for lane in self.lanes)))
 
     # ---- fork -------------------------------------------------------------------------------------------------------
 
@@ -124,7 +125,7 @@ class Beside:
             for lane in lanes:
                 self._door.post(api.Close(session=lane.future.world))
             return Problem(code=NO_FORK, detail="the world is another one now", id=ack.id)
-        self._first, self.lanes = answer.chunk, self._waiting
+        self.first, self.lanes = answer.chunk, self._waiting
         futures.parted()
         for lane in self.lanes:
             lane.future.first = answer.chunk
@@ -190,12 +191,7 @@ class Beside:
     def records(self, seed: int) -> tuple[events.BranchRecord, ...]:
         """All futures, in the order in which they are shown."""
         lanes = (lane.future.recorded(seed, tuple(lane.made)) for lane in self.lanes)
-        return (self._futures.leading(self._first).recorded(seed), *lanes)
-
-    @property
-    def first(self) -> int:
-        """The chunk before which they part."""
-        return self._first
+        return (self._futures.leading(self.first).recorded(seed), *lanes)
 
     def end(self, keep: Lane | None) -> None:
         """They part for good: that lane goes on, or (None) the one that leads. Call before the world is another one."""

@@ -134,10 +134,6 @@ class Futures:
         """Futures play side by side from now on."""
         self._forked_at = self._clock.now()
 
-    def leading(self, first: int) -> Future:
-        """The one that plays, by what it made from that chunk on."""
-        return self._left(first)
-
     @property
     def seconds(self) -> float:
         """Since there were two."""
@@ -205,7 +201,7 @@ class Futures:
 
         If it is not, the turn is to the other one: that is made of its parts, so close it when it is made.
         """
-        left = self._left(turn.future.first if keep else self.now.first)
+        left = self.leading(turn.future.first if keep else self.now.first)
         if keep:
             self.forget_other()
         self.other = left if keep else None
@@ -225,7 +221,7 @@ class Futures:
         if self.other is None:
             return None
         first = self.other.first
-        branches = self.other.recorded(seed), self._left(first).recorded(seed)
+        branches = self.other.recorded(seed), self.leading(first).recorded(seed)
         return branches, first, self.shared(first), self.seconds
 
     def forget_other(self) -> None:
@@ -233,6 +229,7 @@ class Futures:
             self._door.post(api.Close(session=self.other.world))
             self.other = None
 
-    def _left(self, first: int) -> Future:
+    def leading(self, first: int) -> Future:
+        """The one that plays, by what it made from that chunk on."""
         made = tuple(made for made in self._made if made.chunk >= first)
         return replace(self.now, first=first, made=made)
