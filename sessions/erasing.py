@@ -70,7 +70,7 @@ class Eraser:
         last = summary.entries + summary.cut
         size, found = await asyncio.to_thread(self.checkpoints, summary.session, last), None
         if self.suspended is not None:
-            found = await self.suspended.find(summary.room, summary.card)
+            found = await self.suspended.find(summary.room, [summary.card])
         if self.suspended is None or found is None or found.record.session.name != summary.session:
             return 0, size
         await self.suspended.forget(summary.room)

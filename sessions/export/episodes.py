@@ -11,6 +11,7 @@ from pathlib import Path
 from ..journal import events
 from ..journal.entry import Entry
 from ..journal.history import Cut, History
+from ..journal.replay import REDACTED
 from ..recording.recordings import Recordings
 from ..recording.summary import FrameNote, RecordingInfo, notes_of
 
@@ -135,7 +136,7 @@ def _take(episode: Episode, entry: Entry, begun: dict[tuple[int, int, int], even
         case events.PromptAsked():
             texts = event.text, *(episode.prompt_of(part.number) for part in event.parts)
             episode.prompts[event.number] = " + ".join(texts)
-            episode.redacted = episode.redacted or event.text.startswith("redacted:")
+            episode.redacted = episode.redacted or event.text.startswith(REDACTED)
         case events.FeedbackGiven():
             episode.rewards[event.chunk] = episode.rewards.get(event.chunk, 0.0) + event.value
         case events.PreferenceChosen():
