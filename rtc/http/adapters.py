@@ -1,13 +1,11 @@
 """The stack of adapters of a room's world, from outside of its data channel."""
 
-import msgspec
 from fastapi import FastAPI, Request, Response
 
-from ...sessions.messages import AdapterChoice
 from ...sessions.rooms.adapting import AdaptFailed, adapt
 from ...sessions.rooms.rooms import Rooms
 from ...sessions.views import AdaptersBody
-from ..wire import WireError
+from ..wire import decode_body
 from .answers import BUSY_RETRY_S, JSON, ApiFault, bearer_of, body_of, json_answer, media_type, named, offer_faults
 
 STATUS = {"no_room": 404, "no_place": 401, "not_driving": 403, "no_adapters": 409, "no_compute": 409, "busy": 503}
@@ -22,17 +20,9 @@ def add_adapters(app: FastAPI, rooms: Rooms) -> None:
         if media_type(request) != JSON:
             raise ApiFault(415, "not_json", "a stack of adapters is application/json")
         with offer_faults():
-            asked = _stack(await body_of(request))
+            asked = decode_body(await body_of(request), AdaptersBody)
         try:
-            return json_answer(await adapt(rooms.open_room(room), token, asked))
+            return json_answer(await adapt(rooms.open_room(room), token, asked.stack))
         except AdaptFailed as error:
             status = STATUS.get(error.code, 422)
             raise ApiFault(status, error.code, str(error), BUSY_RETRY_S if status == 503 else None) from None
-
-
-def _stack(body: bytes) -> tuple[AdapterChoice, ...]:
-    """Raises `WireError`."""
-    try:
-        return msgspec.json.decode(body, type=AdaptersBody).stack
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise WireError("bad_body", str(error)) from None

@@ -18,7 +18,7 @@ from ..access.spec import AccessSpec
 from ..access.tokens import mint
 from ..edge import Edge, Newcomer
 from ..media.ice_servers import IceServersBody
-from ..wire import RoomAsk, RoomPass, decode_body, decode_room_ask
+from ..wire import OfferBody, RoomAsk, RoomPass, decode_body
 from .answers import (
     BUSY_RETRY_S,
     JSON,
@@ -54,7 +54,7 @@ def add_rooms(app: FastAPI, spec: AccessSpec, clock: Clock) -> None:
         """A name and, where tokens are asked for, the token that opens it. The world begins with who comes first."""
         with offer_faults():
             body = await body_of(request)
-            asked = decode_room_ask(body) if body else RoomAsk()
+            asked = decode_body(body, RoomAsk) if body else RoomAsk()
         room = asked.room or fresh_room(names)
         named(room)
         world = f"?card={asked.card}" if asked.card else ""
@@ -74,7 +74,7 @@ def add_offers(app: FastAPI, edge: Edge, rates: Rates, clock: Clock) -> None:
             raise ApiFault(415, "not_json", "the body of an offer is application/json")
         newcomer = newcomer_of(request, rates, clock.now())
         with offer_faults():
-            asked = decode_body(await body_of(request))
+            asked = decode_body(await body_of(request), OfferBody)
             answer = await while_there(request, edge.take_offer(room, asked, newcomer))
         return refused_answer(answer) if isinstance(answer, Refused) else json_answer(answer)
 

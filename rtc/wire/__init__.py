@@ -59,7 +59,6 @@ from .bodies import (
     RoomAsk,
     RoomPass,
     decode_body,
-    decode_room_ask,
 )
 from .channels import (
     CLIENT_TYPES,
@@ -131,7 +130,6 @@ __all__ = [
     "channel_of",
     "decode_body",
     "decode_client",
-    "decode_room_ask",
     "decode_server",
     "encode",
 ]

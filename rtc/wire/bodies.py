@@ -1,6 +1,6 @@
 """The bodies of the HTTP interface: what is posted to a room, and what comes back."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,7 @@ from .channels import WireError
 BODY_BYTES_MAX = 64 * 1024
 TTL_MAX_S = 30 * 24 * 3600
 
-
+Body = TypeVar("Body")
 CardName = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[a-z0-9][a-z0-9._-]*$")]
 
 
@@ -97,19 +97,11 @@ class RefusalBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     figures: RefusalFigures | None = None
 
 
-def decode_body(data: bytes) -> OfferBody:
-    """The body of an offer; raises `WireError`."""
+def decode_body(data: bytes, body: type[Body]) -> Body:
+    """What was posted; raises `WireError`."""
     if len(data) > BODY_BYTES_MAX:
         raise WireError("too_large", f"body of {len(data)} bytes, at most {BODY_BYTES_MAX}")
     try:
-        return msgspec.json.decode(data, type=OfferBody)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise WireError("bad_body", str(error)) from None
-
-
-def decode_room_ask(data: bytes) -> RoomAsk:
-    """The body of POST /v1/rooms; raises `WireError`."""
-    try:
-        return msgspec.json.decode(data, type=RoomAsk)
+        return msgspec.json.decode(data, type=body)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise WireError("bad_body", str(error)) from None
