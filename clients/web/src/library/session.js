@@ -1,7 +1,7 @@
 /** One session: a film of it with everything that happened under it, two of its futures side by side, its end. */
 
 import { element, make, say } from '../page/dom.js';
-import { about, clock, kind, lastFilm, words } from './words.js';
+import { about, clock, kind, shownFilms, words } from './words.js';
 
 /** @typedef {import('./words.js').Detail} Detail */
 /** @typedef {import('./words.js').Film} Film */
@@ -58,11 +58,11 @@ export class SessionView {
     document.title = `${session.room} · Library · Worldroom`;
     const when = new Date(session.opened * 1000).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
     this.#say(`${when} · ${about(session)} · ${this.detail.chunks} chunks`);
-    const films = session.films.filter(({ frames }) => frames > 0);
+    const films = shownFilms(session);
     element('film-pick', HTMLElement).hidden = films.length < 2;
     element('screens', HTMLElement).hidden = films.length === 0;
     element('film', HTMLSelectElement).replaceChildren(...films.map(({ name, ticks }) => new Option(`${name} (${clock(ticks / TICKS)})`, name)));
-    const film = lastFilm(session);
+    const film = films.at(-1);
     if (film) {
       element('film', HTMLSelectElement).value = film.name;
       await this.#play(film.name);

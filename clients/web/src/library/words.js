@@ -26,14 +26,19 @@ export function clock(seconds) {
   return hours ? `${hours}:${String(minutes).padStart(2, '0')}:${padded}` : `${minutes}:${padded}`;
 }
 
+/** Films that show something. @param {Session} session */
+export function shownFilms(session) {
+  return session.films.filter(({ frames }) => frames > 0);
+}
+
 /** The last film that is whole. @param {Session} session */
 export function lastFilm(session) {
-  return session.films.filter(({ frames }) => frames > 0).at(-1) ?? null;
+  return shownFilms(session).at(-1) ?? null;
 }
 
 /** @param {Session} session */
 export function about(session) {
-  const films = session.films.filter(({ frames }) => frames > 0).length;
+  const films = shownFilms(session).length;
   const parts = [clock(session.seconds)];
   if (session.likes) parts.push(`${session.likes} ${session.likes === 1 ? 'like' : 'likes'}`);
   if (session.dislikes) parts.push(`${session.dislikes} ${session.dislikes === 1 ? 'dislike' : 'dislikes'}`);

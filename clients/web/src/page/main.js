@@ -25,6 +25,7 @@ import { Notice } from './notice.js';
 import { People } from './people.js';
 import { Picture } from './picture.js';
 import { PromptBox } from './prompt.js';
+import { seated } from './seated.js';
 import { Theatre } from './theatre.js';
 import { speak, toast } from './toast.js';
 import { Words } from './words.js';
@@ -106,14 +107,9 @@ const picture = new Picture(video, element('still', HTMLCanvasElement), {
 });
 const keep = new Keep(video, {
   name: () => `worldroom-${name}-${world.onScreen?.frame ?? 0}`,
-  clip: async () => {
-    const answer = await fetch(`${base}v1/rooms/${name}/clip`, { headers: { Authorization: `Bearer ${room.seat.token ?? ''}` } });
-    if (answer.ok) return answer.blob();
-    throw new Error(String((await answer.json().catch(() => null))?.detail ?? 'This server keeps no film'));
-  },
+  clip: async () => (await seated(`${base}v1/rooms/${name}/clip`, room.seat.token, 'GET', 'This server keeps no film')).blob(),
   film: async (running) => {
-    const answer = await fetch(`${base}v1/rooms/${name}/recording`, { method: running ? 'POST' : 'DELETE', headers: { Authorization: `Bearer ${room.seat.token ?? ''}` } });
-    if (!answer.ok) throw new Error(String((await answer.json().catch(() => null))?.detail ?? 'This server films no room'));
+    await seated(`${base}v1/rooms/${name}/recording`, room.seat.token, running ? 'POST' : 'DELETE', 'This server films no room');
   },
   address: () => `${base}r/${name}`,
   drives: () => world.drives,
