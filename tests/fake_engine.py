@@ -36,6 +36,19 @@ class FakeDevice(SimulatedDevice):
         return self.change(batch, super().perform(batch))
 
 
+@dataclass(slots=True)
+class BadSteps:
+    """A device's `fail`: the next `left` steps of a kind come to numbers that are not finite."""
+
+    kind: StepKind
+    left: int = 0
+
+    def __call__(self, batch: Batch) -> None:
+        if self.left and batch.kind is self.kind:
+            self.left -= 1
+            raise FloatingPointError("latents of 1 row are not finite")
+
+
 def toy(fps: int = 24, per_chunk: int = 1, decode: Placement = Placement.DEVICE) -> LoadedCard:
     loaded = catalog.load("toy", options=packed(ToySpec(fps=fps, per_chunk=per_chunk, sleeps=False)))
     return replace(loaded, card=replace(loaded.card, program=realtime(decode)))

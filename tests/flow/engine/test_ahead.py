@@ -11,7 +11,6 @@ import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.caches.store import SnapshotFolder
-from worldroom.engine.device.device import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.session.world import SessionWorld
 from worldroom.engine.spec import EngineSpec
@@ -25,7 +24,7 @@ from worldroom.models.wan.rows import Sharing
 from worldroom.sessions.journal.events import SessionOpened
 from worldroom.sessions.journal.replay import CommittedChunk, EpochScript, Script, replay
 from worldroom.simulation.virtual_time import run
-from worldroom.tests.fake_engine import BlankEncoder, FakeDevice, Person, started, toy, until
+from worldroom.tests.fake_engine import BadSteps, BlankEncoder, FakeDevice, Person, started, toy, until
 from worldroom.tests.interleave.scene import Fingerprints, fingerprint
 
 SLOW = {StepKind.DENOISE: 0.014, StepKind.COMMIT: 0.020, StepKind.DECODE: 0.038}
@@ -135,15 +134,7 @@ def test_pictures_that_fail_once_are_made_again_and_twice_they_are_lost_and_the_
     async def scene(failures: int) -> tuple[Person, int]:
         engine, device, person = await alone()
         await until(lambda: person.overlapped is not None)
-        left = failures
-
-        def fails(batch: Batch) -> None:
-            nonlocal left
-            if batch.kind is StepKind.DECODE and left > 0:
-                left -= 1
-                raise FloatingPointError("not finite")
-
-        device.fail = fails
+        device.fail = BadSteps(StepKind.DECODE, failures)
         await asyncio.sleep(1)
         engine.post(api.Resume("a"))
         await asyncio.sleep(1)

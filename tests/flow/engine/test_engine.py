@@ -14,7 +14,7 @@ from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.simulation.virtual_time import run
-from worldroom.tests.fake_engine import FakeDevice, Person, driven, engine_on, started, steady, toy, until
+from worldroom.tests.fake_engine import BadSteps, FakeDevice, Person, driven, engine_on, started, steady, toy, until
 
 FRAME = 1 / 24
 
@@ -324,15 +324,7 @@ def test_a_fault_loses_one_chunk_and_the_fourth_in_a_row_pauses() -> None:
         driver, neighbour = Person(engine, "a"), Person(engine, "b")
         await driver.open()
         await asyncio.sleep(1)
-        broken = 1
-
-        def fail(batch: Batch) -> None:
-            nonlocal broken
-            if broken and batch.kind is StepKind.DECODE:
-                broken -= 1
-                raise FloatingPointError("latents of 1 row are not finite")
-
-        device.fail = fail
+        device.fail = bad = BadSteps(StepKind.DECODE, 1)
         await asyncio.sleep(1)
         assert driver.faults == [
             api.Fault(
@@ -341,10 +333,10 @@ def test_a_fault_loses_one_chunk_and_the_fourth_in_a_row_pauses() -> None:
         ]
         chunks = [event.chunk for _, event in driver.done]
         assert chunks == list(range(len(chunks))), "the chunk was made again from the last commit"
-        broken = 3
+        bad.left = 3
         await asyncio.sleep(1)
         assert [fault.fatal for fault in driver.faults] == [False] * 4, "bad chunks, and it goes on"
-        broken = 4
+        bad.left = 4
         await asyncio.sleep(1)
         assert [fault.fatal for fault in driver.faults] == [False] * 7 + [True]
         paused = len(driver.frames)

@@ -22,6 +22,7 @@ from worldroom.sessions.messages import (
 from worldroom.sessions.rooms.participant import Participant
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_door import Screen
+from worldroom.tests.fake_engine import BadSteps
 from worldroom.tests.real_rooms import Server, stream
 
 
@@ -124,29 +125,21 @@ def test_bad_chunks_in_a_row_ask_who_drives_and_the_world_goes_on_from_its_last_
         await server.start()
         driver, screen = await server.join()
         await asyncio.sleep(0.5)
-        left = 0
-
-        def fail(batch: Batch) -> None:
-            nonlocal left
-            if left and batch.kind is StepKind.DENOISE:
-                left -= 1
-                raise FloatingPointError("latents of 1 row are not finite")
 
         def states() -> list[WorldState]:
             return [m.state for m in screen.messages if isinstance(m, StateChanged)]
 
-        server.device.fail = fail
-        left = 2
+        server.device.fail = bad = BadSteps(StepKind.DENOISE, 2)
         await asyncio.sleep(0.5)
-        assert left == 0 and WorldState.PAUSED not in states(), "two bad chunks are tried again"
-        left = 100
+        assert bad.left == 0 and WorldState.PAUSED not in states(), "two bad chunks are tried again"
+        bad.left = 100
         await asyncio.sleep(2.0)
-        assert states()[-1] is WorldState.PAUSED and left == 96, "then the device is left to others"
+        assert states()[-1] is WorldState.PAUSED and bad.left == 96, "then the device is left to others"
         assert [m.code for m in screen.messages if isinstance(m, Problem)][-1] == "step_failed"
         driver.receive(ResumeWorld(id=1))
         await asyncio.sleep(0.5)
-        assert states()[-1] is WorldState.PAUSED and left == 92, "it is tried again, in vain"
-        left, shown = 0, len(screen.frames)
+        assert states()[-1] is WorldState.PAUSED and bad.left == 92, "it is tried again, in vain"
+        bad.left, shown = 0, len(screen.frames)
         driver.receive(ResumeWorld(id=2))
         await asyncio.sleep(0.5)
         assert len(screen.frames) > shown + 5
