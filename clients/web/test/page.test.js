@@ -154,6 +154,7 @@ test('cards of one device share its time, so their places are not added', () => 
 test('the lobby names places, rooms and times', () => {
   assert.equal(places([entry('drive', 3, 8)]), '5 of 8 places free');
   assert.equal(places([entry('drive', 8, 8, { waiting: 2 })]), 'All 8 places taken, 2 in line');
+  assert.equal(places([entry('drive', 1, 1)]), 'The only place is taken: you stand in line');
   assert.equal(places([entry('drive', 8, 8), entry('drive', 2, 8, { device: 'gpu1' })]), '6 of 16 places free');
   assert.equal(places([entry('drive', 8, 8, { asleep: 2 })]), '2 of 8 places free', 'who sleeps has none');
   assert.equal(places([]), '');

@@ -67,7 +67,8 @@ export function places(capacity, card) {
   const waiting = [...lines.values()].reduce((sum, each) => sum + each, 0);
   if (asked.length === 0) return '';
   if (left > 0) return `${left} of ${most} places free`;
-  return waiting > 0 ? `All ${most} places taken, ${waiting} in line` : `All ${most} places taken: you stand in line`;
+  const taken = most === 1 ? 'The only place is taken' : `All ${most} places taken`;
+  return waiting > 0 ? `${taken}, ${waiting} in line` : `${taken}: you stand in line`;
 }
 
 /** The key and the name of each control. @param {Card['controls']} controls @returns {[string, string][]} */
