@@ -35,7 +35,7 @@ from .output.mosaic import Mosaic
 from .output.renditions import rendition_threads
 from .pools import shared_pools
 from .scheduling.costs import Costs
-from .scheduling.scheduler import Rules
+from .scheduling.ticket import Rules
 from .services import Services
 from .session.resume_state import ResumeState
 from .session.session import EngineSession

@@ -25,7 +25,7 @@ from .device.dispatch import Dispatcher
 from .device.observers import Finite
 from .drive import DecodeOverlap
 from .scheduling.costs import Costs
-from .scheduling.scheduler import Rules
+from .scheduling.ticket import Rules
 from .session.chunk import EngineChunk
 from .session.driver import ChunkDriver
 from .session.world import SessionWorld

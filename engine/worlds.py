@@ -20,7 +20,7 @@ from .device.device import Device
 from .device.dispatch import Dispatcher
 from .device.observers import Finite
 from .scheduling.costs import Costs
-from .scheduling.scheduler import Rules
+from .scheduling.ticket import Rules
 from .session.chunk import EngineChunk
 from .session.driver import ChunkDriver
 from .session.world import SessionWorld

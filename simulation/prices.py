@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..engine.device.device import Batch
-from ..engine.scheduling.urgency import draw
+from ..engine.scheduling.deadlines import draw
 from ..models.contract.card import ModelCard
 from ..models.contract.footprint import Footprint
 from ..models.contract.loaded import LoadedCard

@@ -18,7 +18,7 @@ from ...models.contract.placement import Placement
 from ..api import LatencyClass
 from ..cancel import CancelScope
 from ..scheduling.costs import Costs, StepKey
-from ..scheduling.scheduler import Rules, Ticket
+from ..scheduling.ticket import Rules, Ticket
 from .device import Device
 from .history import StepHistory
 from .observers import Observer, Profiler

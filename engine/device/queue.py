@@ -17,8 +17,9 @@ from ...models.contract.cache import CacheView
 from ...models.contract.loaded import LoadedCard
 from ..cancel import CancelScope, Superseded
 from ..scheduling.costs import Costs
-from ..scheduling.scheduler import Rules, RunBatch, Ticket, choose
+from ..scheduling.scheduler import choose
 from ..scheduling.staging import may_follow
+from ..scheduling.ticket import Rules, Ticket
 from ..spec import EngineSpec, Policy
 from ..wakeup import Wakeup
 from .device import Batch, Device, Measured, Revoke, RowFault
@@ -161,14 +162,13 @@ class DeviceQueue:
         tickets = [waiting.ticket for waiting in self._queue.values() if self._held_by in (None, waiting.scope)]
         if self._staged is not None:
             tickets += self._staged.tickets
-        match choose(tickets, free, self._costs, self._reserved(), self._rules):
-            case RunBatch(chosen):
-                if self._hand_over(chosen) and self._staged is None and self._queue:
-                    return 0.0  # something else may stand ready behind it
-                return free - now if free > now else math.inf
-            case wait:
-                self._unstage()
-                return wait.until - now
+        chosen = choose(tickets, free, self._costs, self._reserved(), self._rules)
+        if isinstance(chosen, tuple):
+            if self._hand_over(chosen) and self._staged is None and self._queue:
+                return 0.0  # something else may stand ready behind it
+            return free - now if free > now else math.inf
+        self._unstage()
+        return chosen - now
 
     def _hand_over(self, chosen: tuple[Ticket, ...]) -> bool:
         """To the device, or behind the batch that runs: unless it stands there already, or waiting is better."""

@@ -1,1 +1,1 @@
-"""Which step runs next, as pure layers over a price table. Knows no device and no clock."""
+"""Which step runs next, as pure functions over a price table. Knows no device and no clock."""

@@ -1,17 +1,42 @@
-"""The layer of deadlines: what still meets every one of them, and what should wait for a tighter one. Pure.
+"""When a waiting step has to start, and so who goes first and what may run without making anybody late. Pure.
 
-    must_start = deadline - remaining       the last moment at which this very step can start and its chunk be in time
+    rank       = deadline - price of the chunk    who should start first       background: arrival + ageing
+    must_start = deadline - remaining             the last moment at which this very step can start, its chunk in time
+
+Earliest rank first; equals are drawn by a seeded hash of their number. A chunk's rank is one figure for all its steps:
+if it grew with every step done, two chunks that meet would take turns and both be late. Ageing turns waiting into rank,
+so background work that has waited long enough stands in front of whatever is due later.
 
 A step is indivisible, so a long one in front of a tight deadline is refused while it can wait: for a chunk that is
 known to come (`reserved`), and for one that is here already (`yields`). Nobody waits for a chunk that is late anyway.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..api import LatencyClass
 from .costs import Costs
 from .ticket import Rules, Ticket
-from .urgency import rank
+
+_MASK = (1 << 64) - 1
+
+
+def by_urgency(queue: Iterable[Ticket], rules: Rules) -> list[Ticket]:
+    """The most urgent ticket first."""
+    return sorted(queue, key=lambda ticket: (rank(ticket, rules), draw(rules.seed, ticket.number)))
+
+
+def rank(ticket: Ticket, rules: Rules) -> float:
+    if ticket.latency_class is LatencyClass.BACKGROUND:
+        return ticket.queued + rules.ageing
+    return ticket.latest_start
+
+
+def draw(seed: int, number: int) -> int:
+    """64 bits that look random (the finalizer of splitmix64, Steele et al. 2014), equal for equal arguments."""
+    bits = (seed * 0x9E3779B97F4A7C15 + number * 0xD1B54A32D192ED03 + 0x9E3779B97F4A7C15) & _MASK
+    bits = ((bits ^ bits >> 30) * 0xBF58476D1CE4E5B9) & _MASK
+    bits = ((bits ^ bits >> 27) * 0x94D049BB133111EB) & _MASK
+    return bits ^ bits >> 31
 
 
 def must_start(ticket: Ticket, rules: Rules) -> float:

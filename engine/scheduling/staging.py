@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from ..api import LatencyClass
 from .costs import Costs
+from .deadlines import rank
 from .ticket import Rules, Ticket
-from .urgency import rank
 
 HANDOVER = 0.0005
 """Seconds a device stands idle between two batches of which the second was not ready (`worldroom bench overhead`)."""

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from worldroom.engine.api import LatencyClass
 from worldroom.engine.scheduling.costs import Costs, StepKey
-from worldroom.engine.scheduling.scheduler import Rules, RunBatch, Ticket, WaitUntil, choose
-from worldroom.engine.scheduling.urgency import draw
+from worldroom.engine.scheduling.deadlines import draw
+from worldroom.engine.scheduling.scheduler import choose
+from worldroom.engine.scheduling.ticket import Rules, Ticket
 from worldroom.engine.spec import Policy
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
@@ -31,12 +32,12 @@ def ticket(number: int, deadline: float, remaining: float = 0.010, key: StepKey 
 
 
 def numbers(decision: object) -> list[int]:
-    assert isinstance(decision, RunBatch), decision
-    return [chosen.number for chosen in decision.tickets]
+    assert isinstance(decision, tuple), decision
+    return [chosen.number for chosen in decision]
 
 
 def test_an_empty_queue_waits_for_ever() -> None:
-    assert choose([], 5.0, prices(), NEVER, RULES) == WaitUntil(NEVER)
+    assert choose([], 5.0, prices(), NEVER, RULES) == NEVER
 
 
 def test_the_latest_start_counts_not_the_deadline() -> None:
@@ -93,7 +94,7 @@ def test_equals_are_drawn_by_the_seed_alone() -> None:
 
 def test_slack_work_leaves_the_device_free_for_the_next_interactive_chunk() -> None:
     stream = ticket(1, deadline=2.0, latency_class=LatencyClass.STREAM)
-    assert choose([stream], 0.995, prices(), 1.0, RULES) == WaitUntil(1.0)
+    assert choose([stream], 0.995, prices(), 1.0, RULES) == 1.0
     assert numbers(choose([stream], 0.985, prices(), 1.0, RULES)) == [1]
 
 
