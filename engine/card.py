@@ -1,6 +1,7 @@
 """One card as the engine serves it: its slots, the step sequence of its chunks, what that costs, and its counters."""
 
-from collections import defaultdict
+import math
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,10 +16,11 @@ from .api import CardInfo, ControlInfo, FirstFramesSize
 from .caches.slab_pool import SlabPool
 from .counters import Counters
 from .drive import LoopFault
-from .output.playout import Allowance, Lead
 from .scheduling.costs import Costs, Estimate, StepKey
 
 _NO_CACHE = CacheSpec(ring=2, bytes_per_entry=0)
+SHARED, ALONE = 0.9995, 0.999
+"""What is left of an allowance after a punctual chunk."""
 
 
 def bytes_of(loaded: LoadedCard) -> CardBytes:
@@ -33,6 +35,47 @@ def slowed(loaded: LoadedCard, fps: int | None) -> LoadedCard:
     return replace(loaded, card=replace(loaded.card, frame=replace(frame, fps=fps)))
 
 
+class Lead:
+    """Seconds from asking for a chunk's conditions to its first packet, as long as nobody else's steps are in between.
+
+    One quantile of the whole way: the sum of every part's own bad case would be kept ready far too early. A share of
+    frames may come a little late, which the playout clock absorbs.
+    """
+
+    def __init__(self, share: float = 0.75, window: int = 48, enough: int = 8) -> None:
+        self._share, self._enough = share, enough
+        self._recent: deque[float] = deque(maxlen=window)
+
+    def observe(self, seconds: float) -> None:
+        self._recent.append(seconds)
+
+    def value(self, unknown: float) -> float:
+        """`unknown` until enough chunks have been seen."""
+        if len(self._recent) < self._enough:
+            return unknown
+        ranked = sorted(self._recent)
+        return ranked[math.ceil(len(ranked) * self._share) - 1]
+
+
+@dataclass(slots=True)
+class Allowance:
+    """Seconds kept for the steps of others, learnt from chunks that were late because others stood before them.
+
+    A late chunk adds what it waited or was late by, whichever is less, up to `most`. A punctual one that had to wait
+    takes little back, one that had the device to itself more: who is alone again is quick again. All sessions of a card
+    learn together.
+    """
+
+    most: float
+    value: float = 0.0
+
+    def finished(self, late: float, waited: float) -> None:
+        if late > 0:
+            self.value = min(self.most, self.value + min(late, waited))
+        else:
+            self.value *= SHARED if waited > 0 else ALONE
+
+
 @dataclass(slots=True)
 class CardRuntime:
     """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, `leads` the way
@@ -44,7 +87,7 @@ class CardRuntime:
     pool: SlabPool
     allowance: Allowance
     profiles: dict[int, tuple[StepKey, ...]] = field(default_factory=dict)
-    chunks: dict[int, Estimate] = field(default_factory=dict)
+    chunks: defaultdict[int, Estimate] = field(default_factory=lambda: defaultdict(Estimate))
     encoding: Estimate = field(default_factory=Estimate)
     writing: Estimate = field(default_factory=Estimate)
     counters: Counters = field(default_factory=Counters)
@@ -84,10 +127,16 @@ class CardRuntime:
     def prompt_key(self, text: str) -> str:
         return key_of(self.loaded).part("prompt", inputs=(content_of(text),)).digest
 
-    def finished(self, steps: int, profile: Sequence[StepKey], seconds: float) -> None:
-        """Learn from a finished chunk: its steps and the device-seconds they took together."""
+    def finished(
+        self, steps: int, profile: Sequence[StepKey], seconds: float, late: float | None = None, waited: float = 0.0
+    ) -> None:
+        """Learn from a finished chunk: its steps, the device-seconds they took together, and how late it can be shown
+        after waiting for others so long (None: that teaches nothing).
+        """
         self.profiles[steps] = tuple(profile)
-        self.chunks.setdefault(steps, Estimate()).observe(seconds)
+        self.chunks[steps].observe(seconds)
+        if late is not None:
+            self.allowance.finished(late, waited)
 
     def chunk_price(self, steps: int) -> float:
         """Conservative device-seconds of a whole chunk; 0 before the first one."""
@@ -110,17 +159,17 @@ class CardRuntime:
         """Seconds from asking for a chunk's conditions to its first packet; `encode` counts until that was seen."""
         return self.leads[steps].value(self.chunk_price(steps) + encode) + self.allowance.value
 
-    def forecast(self, costs: Costs | None, steps: int, done: int, current: StepKey) -> tuple[float, StepKey | None]:
-        """Of a chunk of which `done` steps are over: seconds for `current`, conservatively, and for what follows it, on
-        average; and the step that should follow it on its thread. Without `costs` the seconds are 0.
+    def forecast(
+        self, costs: Costs | None, steps: int, done: int, plan: WorkPlan[Any]
+    ) -> tuple[StepKey, float, StepKey | None]:
+        """Of a chunk of which `done` steps are over: its next step; seconds for that, conservatively, and for what
+        follows it, on average (0 without `costs`); and the step that should follow it on its thread. Raises what
+        `step_key` does.
         """
-        where = self.loaded.card.program.where
-        there = where(current.loop, current.kind)
-        following = self.profiles.get(steps, ())[done + 1 :]
-        then = next((key for key in following if where(key.loop, key.kind) is there), None)
-        if costs is None:
-            return 0.0, then
-        return costs.price(current, 1) + sum(costs.mean(key, 1) for key in following), then
+        key, where = self.step_key(plan), self.loaded.card.program.where
+        there, following = where(key.loop, key.kind), self.profiles.get(steps, ())[done + 1 :]
+        then = next((later for later in following if where(later.loop, later.kind) is there), None)
+        return key, 0.0 if costs is None else costs.remaining(key, following), then
 
     def info(self, adapters: tuple[str, ...] = ()) -> CardInfo:
         """`adapters`: names of all that this server has."""

@@ -141,7 +141,7 @@ def restore(sheet: PriceSheet, served: CardRuntime, costs: Costs) -> None:
     for chunk in sheet.chunks:
         profile = tuple(served.key(loop, kind, shape) for loop, kind, shape in chunk.profile)
         served.profiles.setdefault(chunk.steps, profile)
-        served.chunks.setdefault(chunk.steps, Estimate()).remember(_seconds(chunk.took_us))
+        served.chunks[chunk.steps].remember(_seconds(chunk.took_us))
     served.encoding.remember(_seconds(sheet.encode_us))
 
 

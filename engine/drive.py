@@ -126,7 +126,7 @@ async def drive_chunk(
     frame: FrameSpec,
     overlap: DecodeOverlap | None = None,
     start: Any | None = None,
-    stepped: Callable[[Any], None] = lambda state: None,
+    stepped: Callable[[Any], None] | None = None,
 ) -> Outcome[Any]:
     """Make one chunk, from its beginning or from a state it had. `stepped` hears the state after each step.
 
@@ -152,7 +152,8 @@ async def drive_chunk(
                 writes.commit()
             scope.check()
             state = loop.advance(state, result)
-            stepped(state)
+            if stepped is not None:
+                stepped(state)
         outcome = loop.finalize(state)
         _check(loop, outcome, frame.shape(opens=ask.carry is None))
         if not released:

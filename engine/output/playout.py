@@ -7,71 +7,11 @@
 Presentation times come from this clock, never from a frame index.
 """
 
-import math
-from collections import deque
-from dataclasses import dataclass
-
 TICKS = 90_000
 ABSORBED = 0.1
 """Lateness up to this part of a frame interval delays one frame and hardly the clock; beyond it the clock moves."""
-SHARED, ALONE = 0.9995, 0.999
-"""What is left of an allowance after a punctual chunk."""
 CREEP = 0.25
 """Part of an absorbed lateness by which the clock moves all the same: sessions that always meet drift apart."""
-
-
-@dataclass(slots=True)
-class Margin:
-    """Safety before a deadline: widened by late chunks, narrowed slowly by punctual ones (additive both ways)."""
-
-    low: float = 0.001
-    high: float = 0.003
-    value: float = 0.002
-
-    def finished(self, late: bool) -> None:
-        step = 0.0002 if late else -0.00003
-        self.value = min(self.high, max(self.low, self.value + step))
-
-
-class Lead:
-    """Seconds from asking for a chunk's conditions to its first packet, as long as nobody else's steps are in between.
-
-    One quantile of the whole way: the sum of every part's own bad case would be kept ready far too early. A share of
-    frames may come a little late, which the playout clock absorbs.
-    """
-
-    def __init__(self, share: float = 0.75, window: int = 48, enough: int = 8) -> None:
-        self._share, self._enough = share, enough
-        self._recent: deque[float] = deque(maxlen=window)
-
-    def observe(self, seconds: float) -> None:
-        self._recent.append(seconds)
-
-    def value(self, unknown: float) -> float:
-        """`unknown` until enough chunks have been seen."""
-        if len(self._recent) < self._enough:
-            return unknown
-        ranked = sorted(self._recent)
-        return ranked[math.ceil(len(ranked) * self._share) - 1]
-
-
-@dataclass(slots=True)
-class Allowance:
-    """Seconds kept for the steps of others, learnt from chunks that were late because others stood before them.
-
-    A late chunk adds what it waited or was late by, whichever is less, up to `most`. A punctual one that had to wait
-    takes little back, one that had the device to itself more: who is alone again is quick again. All sessions of a card
-    learn together.
-    """
-
-    most: float
-    value: float = 0.0
-
-    def finished(self, late: float, waited: float) -> None:
-        if late > 0:
-            self.value = min(self.most, self.value + min(late, waited))
-        else:
-            self.value *= SHARED if waited > 0 else ALONE
 
 
 class Playout:

@@ -113,6 +113,10 @@ class Costs:
         measured, estimate = self._nearest(key, rows)
         return estimate.mean * max(1.0, rows / measured)
 
+    def remaining(self, key: StepKey, following: Iterable[StepKey]) -> float:
+        """Seconds for one row of a step, conservatively, and for what follows it, on average."""
+        return self.price(key, 1) + sum(self.mean(later, 1) for later in following)
+
     def _nearest(self, key: StepKey, rows: int) -> tuple[int, Estimate]:
         by_rows = self._table.get(key) or self._sibling(key)
         if (exact := by_rows.get(rows)) is not None:

@@ -47,6 +47,8 @@ class ChunkDriver:
         self._counters, self._adapters = counters or Counters(), adapters
         loaded = world.served.loaded
         self._previews: Previews[Any] | None = loaded.loop if isinstance(loaded.loop, Previews) else None
+        self._looked_at = progress is not None or self._previews is not None
+        """Whether anybody wants to see a chunk's state between its steps."""
         self._writer: PromptWriter | None = None
         if loaded.prompt_loop is not None:
             self._writer = PromptWriter(world, dispatcher, latency_class, scope)
@@ -74,7 +76,7 @@ class ChunkDriver:
                 loaded.card.frame,
                 chunk.overlap,
                 start,
-                partial(self._stepped, chunk),
+                partial(self._stepped, chunk) if self._looked_at else None,
             )
         finally:
             self._dispatcher.release(chunk.scope)
@@ -113,9 +115,8 @@ class ChunkDriver:
 
     async def _run(self, chunk: EngineChunk, plan: WorkPlan[Any], view: CacheView | None) -> Any:
         world, served, dispatcher = self._world, self._world.served, self._dispatcher
-        key, done = served.step_key(plan), len(chunk.steps)
         costs = dispatcher.costs if chunk.made_by < math.inf else None  # a warm-up has no prices yet and needs none
-        remaining, then = served.forecast(costs, world.steps, done, key)
+        key, remaining, then = served.forecast(costs, world.steps, len(chunk.steps), plan)
         ran = await dispatcher.run(
             served.loaded,
             key,

@@ -14,7 +14,7 @@ from ...models.contract.loop import Outcome, Preview
 from .. import api
 from ..output.encode import H264Encoder, RenditionEncoder
 from ..output.mosaic import Mosaic
-from ..output.playout import Margin, Playout
+from ..output.playout import Playout
 from ..output.publisher import FramePublisher
 from ..output.renditions import Renditions, Setting
 from ..output.vp8 import Vp8Encoder
@@ -27,6 +27,8 @@ LOW_SHARE = 0.25
 """Of the bitrate, for a quarter of the pixels."""
 MARGIN_LOW, MARGIN_HIGH = 0.0003, 0.002
 """Seconds: bounds of the safety before a deadline."""
+WIDER, NARROWER = 0.0002, 0.00003
+"""Seconds by which a late chunk widens it, and a punctual one narrows it."""
 
 
 class Pacer:
@@ -42,7 +44,7 @@ class Pacer:
         self.last: api.ChunkDone | None = None
         """The last finished chunk."""
         self._ahead = context.opening.latency_class is not api.LatencyClass.INTERACTIVE
-        self._margin = Margin(MARGIN_LOW, MARGIN_HIGH)
+        self._margin = MARGIN_HIGH
         self._playout = Playout(frame.fps, frame.per_chunk, services.clock.now())
         self._renditions = Renditions(
             Setting(
@@ -154,14 +156,14 @@ class Pacer:
     def take(self, chunk: EngineChunk, outcome: Outcome[object], epoch: int) -> None:
         """A finished chunk; says so. Of an epoch before `epoch` nothing is shown."""
         now, served = self._services.clock.now(), self._served
-        served.finished(self._steps, chunk.steps, chunk.device_seconds / self._world.work)
         ready = now + self._encoding.mean
         lateness = ready - chunk.deadline
         missed = lateness - self._playout.late_after
         late = missed > 0
-        self._margin.finished(late)
-        if not self._ahead:  # others are made ahead of their time: what they wait teaches nothing
-            served.allowance.finished(missed, chunk.waited)
+        self._margin = margin_after(self._margin, late)
+        seconds = chunk.device_seconds / self._world.work
+        # One that is made ahead of its time teaches nothing by what it waits.
+        served.finished(self._steps, chunk.steps, seconds, None if self._ahead else missed, chunk.waited)
         self.last = chunk.done(self._session, outcome.digest, max(0, round(lateness * 1e6)), late)
         self._counters.chunks += 1
         self._counters.late += late
@@ -192,4 +194,9 @@ class Pacer:
     @property
     def _lead(self) -> float:
         """From conditions to the first frame's playout time."""
-        return self._served.lead(self._steps, self._encoding.conservative) + self._margin.value
+        return self._served.lead(self._steps, self._encoding.conservative) + self._margin
+
+
+def margin_after(margin: float, late: bool) -> float:
+    """The safety before the next deadline, in seconds: additive both ways."""
+    return min(MARGIN_HIGH, max(MARGIN_LOW, margin + (WIDER if late else -NARROWER)))

@@ -3,7 +3,7 @@
 light   four steps of 20 ms, a chunk a second       heavy   four steps of 60 ms, a chunk in two seconds
 
 A deadline is missed by a chunk that is later than the playout clock absorbs: a tenth of a frame. Less than that is in
-the plan (`playout.Lead`) and shows in no frame interval.
+the plan (`card.Lead`) and shows in no frame interval.
 """
 
 import asyncio

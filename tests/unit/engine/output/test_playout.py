@@ -1,7 +1,9 @@
 """The playout clock: even intervals, no catching up, presentation times from the clock."""
 
 import pytest
-from worldroom.engine.output.playout import Allowance, Lead, Margin, Playout
+from worldroom.engine.card import Allowance, Lead
+from worldroom.engine.output.playout import Playout
+from worldroom.engine.session.pacing import MARGIN_HIGH, MARGIN_LOW, margin_after
 
 
 def test_a_punctual_chunk_shows_at_its_deadline_and_frames_follow_one_by_one() -> None:
@@ -67,13 +69,13 @@ def test_presentation_times_count_from_the_session_start() -> None:
 
 
 def test_the_margin_stays_between_its_bounds() -> None:
-    margin = Margin(low=0.0015, high=0.003)
+    margin = 0.001
     for _ in range(10):
-        margin.finished(late=True)
-    assert margin.value == 0.003
+        margin = margin_after(margin, late=True)
+    assert margin == MARGIN_HIGH
     for _ in range(1000):
-        margin.finished(late=False)
-    assert margin.value == 0.0015
+        margin = margin_after(margin, late=False)
+    assert margin == MARGIN_LOW
 
 
 def test_the_lead_is_one_quantile_of_the_whole_way_once_enough_is_known() -> None:
