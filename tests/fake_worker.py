@@ -6,6 +6,7 @@ import socket
 import sys
 
 from worldroom.engine import api
+from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.worker import ipc
 from worldroom.tests.fake_door import CARD
 
@@ -16,12 +17,12 @@ async def serve(end: socket.socket) -> None:
 
     def hear(message: ipc.ToWorker) -> None:
         match message:
-            case ipc.OpenRequest(id=id, opening=opening):
-                link.send(ipc.OpenReply(id, api.Opened(opening.session, CARD, steps=1)))
-            case ipc.Restore(id=id, resume_state=state):
+            case ipc.Request(id=id, asked=api.Open(session=session)):
+                link.send(ipc.Reply(id, api.Opened(session, CARD, steps=1)))
+            case ipc.Request(id=id, asked=ResumeState() as state):
                 detail = f"asked for {state.opening.steps} steps"
                 refused = api.Refused(state.opening.session, api.RefusalReason.CONFLICT, detail, 0, 0.0)
-                link.send(ipc.OpenReply(id, refused))
+                link.send(ipc.Reply(id, refused))
             case ipc.Stop():
                 gone.set()
             case _:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from worldroom.clock import LoopClock
+from worldroom.engine import api
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker import ipc
@@ -61,10 +62,8 @@ class LocalProcess:
         match message:
             case ipc.Boot():
                 self._do(self._serve(message))
-            case ipc.OpenRequest() | ipc.Restore():
-                self._do(self._open(message))
-            case ipc.ForkRequest():
-                self._do(self._fork(message))
+            case ipc.Request():
+                self._do(self._answer(message))
             case ipc.Prepare() | ipc.Stop():
                 pass
             case _:
@@ -92,23 +91,18 @@ class LocalProcess:
             self._say(ipc.Heartbeat(True, engine.cards(), engine.capacity(), 0.0, 0.0, engine.sessions()))
             await asyncio.sleep(BEAT)
 
-    async def _open(self, asked: ipc.OpenRequest | ipc.Restore) -> None:
-        engine, store = self._engine, self._store
+    async def _answer(self, request: ipc.Request) -> None:
+        engine, store, asked = self._engine, self._store, request.asked
         assert engine is not None and store is not None
-        if isinstance(asked, ipc.OpenRequest):
-            answer = await engine.open(asked.opening, self._say)
+        answer: api.Opened | api.Forked | api.Refused | None
+        if isinstance(asked, api.Open):
+            answer = await engine.open(asked, self._say)
+        elif isinstance(asked, api.ForkSession):
+            answer = await engine.fork(asked, self._say, lambda forked: self._say(ipc.Reply(request.id, forked)))
         else:
-            data = store.get(asked.resume_state.opening.session)
-            answer = await engine.restore(asked.resume_state, data, self._say)
-        self._say(ipc.OpenReply(asked.id, answer))
-
-    async def _fork(self, asked: ipc.ForkRequest) -> None:
-        assert self._engine is not None
-        refused = await self._engine.fork(
-            asked.fork, self._say, lambda forked: self._say(ipc.ForkReply(asked.id, forked))
-        )
-        if refused is not None:
-            self._say(ipc.ForkReply(asked.id, refused))
+            answer = await engine.restore(asked, store.get(request.session), self._say)
+        if answer is not None:
+            self._say(ipc.Reply(request.id, answer))
 
 
 class LocalStandby:

@@ -41,16 +41,13 @@ class MoveAdapter:
 CacheRow = ReadEntries | WriteEntries | MoveAdapter
 
 
-class NoSlab(RuntimeError):
-    """The card's runtime cannot give its cache away."""
-
-
 def transfer(loaded: LoadedCard, row: CacheRow) -> tuple[Copied, ...]:
+    """Raises RuntimeError for a card whose runtime has no such thing, and what its runtime raises."""
     if isinstance(row, MoveAdapter):
         return _moved(loaded, row)
     slab, extra, cache = loaded.slab, loaded.extra, loaded.card.cache
     if slab is None or cache is None:
-        raise NoSlab("this card's cache cannot be read or written")
+        raise RuntimeError("this card's cache cannot be read or written")
     match row:
         case ReadEntries():
             entries = tuple(slab.read_entry(*place(row.slot, entry, cache.ring)) for entry in row.entries)
@@ -66,7 +63,7 @@ def transfer(loaded: LoadedCard, row: CacheRow) -> tuple[Copied, ...]:
 
 def _moved(loaded: LoadedCard, row: MoveAdapter) -> tuple[Copied, ...]:
     if loaded.adapters is None:
-        raise NoSlab("this card takes no adapters")
+        raise RuntimeError("this card takes no adapters")
     if row.adapter is None:
         loaded.adapters.detach(row.key)
     else:

@@ -27,7 +27,9 @@ Read = Callable[[WorldPart], bytes]
 
 
 class SnapshotMismatch(ValueError):
-    """A snapshot of another card, other weights, another precision or another version of this program."""
+    """A snapshot of another card, other weights, another precision or another version of this program, or one that
+    does not meet its history.
+    """
 
 
 class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

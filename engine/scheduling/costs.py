@@ -36,10 +36,6 @@ class StepKey:
         return f"{self.loop}.{self.kind}" if self.loop else str(self.kind)
 
 
-class UnknownPrice(LookupError):
-    """A step kind that was never measured on this card."""
-
-
 class Estimate:
     """One running figure in seconds."""
 
@@ -99,14 +95,14 @@ class Costs:
         return rows in self._table.get(key, ())
 
     def price(self, key: StepKey, rows: int) -> float:
-        """Conservative device-seconds of a batch; raises `UnknownPrice` when this kind was never measured."""
+        """Conservative device-seconds of a batch; raises LookupError when this kind was never measured."""
         measured, estimate = self._nearest(key, rows)
         return estimate.conservative * max(1.0, rows / measured)
 
     def price_or(self, key: StepKey, rows: int, unknown: float) -> float:
         try:
             return self.price(key, rows)
-        except UnknownPrice:
+        except LookupError:
             return unknown
 
     def mean(self, key: StepKey, rows: int) -> float:
@@ -128,5 +124,5 @@ class Costs:
         """A shape that was never run is priced like the dearest measured shape of its kind."""
         siblings = [table for other, table in self._table.items() if other.step == key.step]
         if not siblings:
-            raise UnknownPrice(f"{key.step_name} of card '{key.card}' was never measured")
+            raise LookupError(f"{key.step_name} of card '{key.card}' was never measured")
         return max(siblings, key=lambda table: table[min(table)].conservative)

@@ -7,6 +7,7 @@ the chunks that are made again.
 import logging
 
 from .. import api
+from ..caches.snapshot import SnapshotMismatch
 from ..cancel import CancelScope
 from .checkpoint import write_back
 from .chunk import EngineChunk
@@ -18,15 +19,11 @@ from .resume_state import ResumeState
 log = logging.getLogger(__name__)
 
 
-class ResumeLost(RuntimeError):
-    """The snapshot and the history do not meet, so the world cannot be made again."""
-
-
 async def restore(
     context: SessionContext, prompts: Prompts, driver: ChunkDriver, resume_state: ResumeState, data: bytes | None
 ) -> None:
-    """Make a fresh world the one that `resume_state` describes, from the snapshot `data` on. Raises `ResumeLost` and
-    what a step or a snapshot raises.
+    """Make a fresh world the one that `resume_state` describes, from the snapshot `data` on. Raises
+    `SnapshotMismatch` when the snapshot and the history do not meet, and what a step or a snapshot raises.
     """
     world = context.world
     for text in resume_state.texts:
@@ -47,9 +44,13 @@ async def restore(
             case api.Branched() if step.chunk == world.number:
                 world.branch = step.branch
             case api.Begin() if step.chunk > world.number:
-                raise ResumeLost(f"the history goes on at chunk {step.chunk}, the world ends before {world.number}")
+                raise SnapshotMismatch(
+                    f"the history goes on at chunk {step.chunk}, the world ends before {world.number}"
+                )
             case _:
                 pass  # it is in the snapshot
     if resume_state.progress.chunk != world.number:
-        raise ResumeLost(f"chunk {resume_state.progress.chunk} should be next, the history leads to {world.number}")
+        raise SnapshotMismatch(
+            f"chunk {resume_state.progress.chunk} should be next, the history leads to {world.number}"
+        )
     log.info("session %s goes on at chunk %d, made again from chunk %d on", context.session, world.number, since)

@@ -19,7 +19,7 @@ from .checkpoint import capture, put
 from .context import SessionContext
 from .driver import ChunkDriver
 from .prompts import Prompts
-from .restore import ResumeLost, restore
+from .restore import restore
 from .resume_state import ResumeState
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Suspension:
         """From its checkpoint on; from its opening, where that is possible and the checkpoint is none any more."""
         try:
             await restore(self._context, self._prompts, self._driver, resume_state, data)
-        except (ResumeLost, SnapshotMismatch, PartLost, serial.SerialError) as problem:
+        except (SnapshotMismatch, PartLost, serial.SerialError) as problem:
             if data is None or not resume_state.complete:
                 raise
             log.warning("session %s is made again from its opening: %s", self._context.session, problem)

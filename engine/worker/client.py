@@ -7,6 +7,7 @@ Sessions notice a death as one cancelled chunk and a pause of the picture.
 """
 
 import asyncio
+import itertools
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -49,7 +50,8 @@ class WorkerClient:
         self._snapshots.sweep(clock.wall() - KEPT_S)
         self._boot = serving.boot(self.folder)
         self._logs: dict[str, SessionLog] = {}
-        self._replies, self._forks = Replies[api.Opened](), Forks(self._logs, self._snapshots)
+        ids = itertools.count()
+        self._replies, self._forks = Replies[api.Opened](ids), Forks(self._logs, self._snapshots, ids)
         self._heartbeat = ipc.Heartbeat(False, (), (), 0.0, 0.0)
         self._history = StepHistory()
         self._broken: WorkerFailed | None = None
@@ -89,7 +91,7 @@ class WorkerClient:
             return process
         session_log = self._logs[command.session] = SessionLog(command, events, self._clock.now())
         try:
-            answer = await self._replies.ask(command.session, lambda id: process.send(ipc.OpenRequest(id, command)))
+            answer = await self._replies.ask(command.session, lambda id: process.send(ipc.Request(id, command)))
         except BaseException:
             self.post(api.Close(command.session))
             raise
@@ -156,7 +158,7 @@ class WorkerClient:
         if world.snapshot:
             self._forks.adopt(session_log, world)
         self._logs[session] = session_log
-        answer = await self._replies.ask(session, lambda id: process.send(ipc.Restore(id, resume_state)))
+        answer = await self._replies.ask(session, lambda id: process.send(ipc.Request(id, resume_state)))
         if isinstance(answer, api.Refused):
             self._logs.pop(session, None)
         elif world.parts_of.startswith(ASIDE):
@@ -251,10 +253,11 @@ class WorkerClient:
 
     def _take(self, message: ipc.ToEdge) -> None:
         match message:
-            case ipc.OpenReply():
-                self._replies.heard(message.id, message.answer)
-            case ipc.ForkReply():
-                self._forks.answered(message, self._clock.now())
+            case ipc.Reply(id, answer):
+                if not isinstance(answer, api.Forked):
+                    self._replies.heard(id, answer)
+                if not isinstance(answer, api.Opened):
+                    self._forks.answered(id, answer, self._clock.now())
             case ipc.Heartbeat():
                 self._hear_heartbeat(message)
             case ipc.CheckpointKept():

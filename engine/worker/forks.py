@@ -6,7 +6,7 @@ further back than any other session. Knows no process.
 
 import asyncio
 import logging
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 
 from .. import api
 from ..caches.parts import PartLost
@@ -23,9 +23,9 @@ Events = Callable[[api.Event], None]
 class Forks:
     """`logs`, `snapshots`: those of all sessions of this worker."""
 
-    def __init__(self, logs: MutableMapping[str, SessionLog], snapshots: SnapshotFolder) -> None:
+    def __init__(self, logs: MutableMapping[str, SessionLog], snapshots: SnapshotFolder, ids: Iterator[int]) -> None:
         self._logs, self._snapshots = logs, snapshots
-        self._replies = Replies[api.Forked]()
+        self._replies = Replies[api.Forked](ids)
         self._asked: dict[int, tuple[api.ForkSession, Events]] = {}
         self._together: dict[str, api.ShowBeside] = {}
 
@@ -69,24 +69,24 @@ class Forks:
         return None if state is None else suspended.dumps(suspended.SuspendedSession(state, snapshot, session))
 
     def ask(
-        self, fork: api.ForkSession, events: Events, send: Callable[[ipc.ForkRequest], None]
+        self, fork: api.ForkSession, events: Events, send: Callable[[ipc.Request], None]
     ) -> "asyncio.Future[api.Forked | api.Refused]":
         def asked(id: int) -> None:
             self._asked[id] = fork, events
-            send(ipc.ForkRequest(id, fork))
+            send(ipc.Request(id, fork))
 
         return self._replies.ask(fork.session, asked)
 
-    def answered(self, reply: ipc.ForkReply, now: float) -> None:
+    def answered(self, id: int, forked: api.Forked | api.Refused, now: float) -> None:
         """At once, because the next message may be of one of the new worlds."""
-        asked = self._asked.pop(reply.id, None)
+        asked = self._asked.pop(id, None)
         if asked is None:
             return
-        (fork, events), forked = asked, reply.answer
+        fork, events = asked
         if isinstance(forked, api.Forked) and fork.session in self._logs:
             for branch in fork.branches:
                 self._log(self._logs[fork.session], branch, forked, events, now)
-        self._replies.heard(reply.id, forked)
+        self._replies.heard(id, forked)
 
     def fail(self, detail: str) -> None:
         """The worker ended."""

@@ -51,39 +51,26 @@ class Prepare(IpcMessage, frozen=True):
     cards: tuple[str, ...]
 
 
-class OpenRequest(IpcMessage, frozen=True):
-    """`open`, answered by the `OpenReply` of the same id."""
+class Request(IpcMessage, frozen=True):
+    """What waits for the `Reply` of the same id: a session is to be opened, taken over where it was, or forked. The
+    reply to a fork comes before anything is heard of its branches.
+    """
 
     id: int
-    opening: api.Open
+    asked: api.Open | ResumeState | api.ForkSession
+
+    @property
+    def session(self) -> str:
+        return self.asked.opening.session if isinstance(self.asked, ResumeState) else self.asked.session
 
 
-class Restore(IpcMessage, frozen=True):
-    """Take a session over where it was: `OpenRequest`, with what it was."""
-
+class Reply(IpcMessage, frozen=True):
     id: int
-    resume_state: ResumeState
-
-
-class ForkRequest(IpcMessage, frozen=True):
-    """`fork`, answered by the `ForkReply` of the same id, before anything is heard of its branches."""
-
-    id: int
-    fork: api.ForkSession
-
-
-class ForkReply(IpcMessage, frozen=True):
-    id: int
-    answer: api.Forked | api.Refused
+    answer: api.Opened | api.Forked | api.Refused
 
 
 class Stop(IpcMessage, frozen=True):
     """Close every session, then end."""
-
-
-class OpenReply(IpcMessage, frozen=True):
-    id: int
-    answer: api.Opened | api.Refused
 
 
 class Heartbeat(IpcMessage, frozen=True):
@@ -115,8 +102,8 @@ class Broken(IpcMessage, frozen=True):
     theirs: bool
 
 
-ToWorker = Prepare | Boot | OpenRequest | Restore | ForkRequest | Stop | api.Command
-ToEdge = OpenReply | ForkReply | Heartbeat | CheckpointKept | Broken | api.Event
+ToWorker = Prepare | Boot | Request | Stop | api.Command
+ToEdge = Reply | Heartbeat | CheckpointKept | Broken | api.Event
 
 _to_worker: "msgspec.msgpack.Decoder[ToWorker]" = msgspec.msgpack.Decoder(ToWorker)
 _to_edge: "msgspec.msgpack.Decoder[ToEdge]" = msgspec.msgpack.Decoder(ToEdge)

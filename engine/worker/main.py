@@ -14,7 +14,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,7 +78,7 @@ class WorkerServer:
         self._boot: asyncio.Future[ipc.Boot] = asyncio.get_running_loop().create_future()
         self._engine: Engine | None = None
         self._stop, self._gone = asyncio.Event(), asyncio.Event()
-        self._opening: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Until it is told to stop, or cannot serve."""
@@ -154,10 +154,10 @@ class WorkerServer:
                 catalog.prepare(message.cards)
             case ipc.Boot():
                 self._boot.set_result(message)
-            case ipc.OpenRequest() | ipc.Restore():
-                self._answer(self._open(message))
-            case ipc.ForkRequest():
-                self._answer(self._fork(message))
+            case ipc.Request():
+                task = asyncio.get_running_loop().create_task(self._answer(message))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
             case ipc.Stop():
                 self._stop.set()
                 if self._engine is None or not self._engine.ready:
@@ -167,38 +167,20 @@ class WorkerServer:
                 if self._engine is not None:
                     asyncio.get_running_loop().call_soon(self._engine.carry_out, message)
 
-    def _answer(self, answering: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(answering)
-        self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
-
-    async def _open(self, asked: ipc.OpenRequest | ipc.Restore) -> None:
-        engine, opening = (
-            self._engine,
-            asked.opening if isinstance(asked, ipc.OpenRequest) else asked.resume_state.opening,
-        )
-        answer: api.Opened | api.Refused
+    async def _answer(self, request: ipc.Request) -> None:
+        engine, session, asked = self._engine, request.session, request.asked
+        answer: api.Opened | api.Forked | api.Refused | None
         if engine is None:
-            reason = api.RefusalReason.NOT_READY
-            answer = api.Refused(opening.session, reason, "the engine is still loading", 0, 1.0)
-        elif isinstance(asked, ipc.OpenRequest):
-            answer = await engine.open(opening, self._say)
+            answer = api.Refused(session, api.RefusalReason.NOT_READY, "the engine is still loading", 0, 1.0)
+        elif isinstance(asked, api.Open):
+            answer = await engine.open(asked, self._say)
+        elif isinstance(asked, api.ForkSession):
+            answer = await engine.fork(asked, self._say, lambda forked: self._say(ipc.Reply(request.id, forked)))
         else:
-            snapshot = self._folder.get(opening.session)  # at once: what is posted next finds the session
-            answer = await engine.restore(asked.resume_state, snapshot, self._say)
-        self._say(ipc.OpenReply(asked.id, answer))
-
-    async def _fork(self, asked: ipc.ForkRequest) -> None:
-        engine, session = self._engine, asked.fork.session
-        refused: api.Refused | None
-        if engine is None:
-            refused = api.Refused(session, api.RefusalReason.NOT_READY, "the engine is still loading", 0, 1.0)
-        else:
-            refused = await engine.fork(
-                asked.fork, self._say, lambda forked: self._say(ipc.ForkReply(asked.id, forked))
-            )
-        if refused is not None:
-            self._say(ipc.ForkReply(asked.id, refused))
+            snapshot = self._folder.get(session)  # at once: what is posted next finds the session
+            answer = await engine.restore(asked, snapshot, self._say)
+        if answer is not None:
+            self._say(ipc.Reply(request.id, answer))
 
     def _checkpointed(self, session: str, chunk: int, epoch: int) -> None:
         self._say(ipc.CheckpointKept(session, chunk, epoch))

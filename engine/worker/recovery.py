@@ -76,7 +76,7 @@ class Recovery:
     def _restore(self, session_log: SessionLog, process: WorkerProcess) -> None:
         resume_state = session_log.resume_state()
         session = resume_state.opening.session
-        reply = self._replies.ask(session, lambda id: process.send(ipc.Restore(id, resume_state)))
+        reply = self._replies.ask(session, lambda id: process.send(ipc.Request(id, resume_state)))
         reply.add_done_callback(lambda reply: self._restored(reply.result(), process, session_log))
         for command in session_log.unanswered():
             process.send(command)

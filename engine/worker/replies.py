@@ -1,8 +1,7 @@
 """Questions to a worker that wait for its answer. A worker that ends answers all of them: not now."""
 
 import asyncio
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from .. import api
@@ -13,11 +12,11 @@ Answer = TypeVar("Answer")
 
 
 class Replies(Generic[Answer]):
-    """By the ids that it gives. Each is an `Answer` or a refusal."""
+    """By the next of `ids`, which another kind of questions may share. Each is an `Answer` or a refusal."""
 
-    def __init__(self) -> None:
+    def __init__(self, ids: Iterator[int]) -> None:
         self._waiting: dict[int, tuple[str, asyncio.Future[Answer | api.Refused]]] = {}
-        self._ids = itertools.count()
+        self._ids = ids
 
     def ask(self, session: str, send: Callable[[int], None]) -> "asyncio.Future[Answer | api.Refused]":
         """`send` is called at once, so that what is posted next of the session comes after the question."""
@@ -28,6 +27,7 @@ class Replies(Generic[Answer]):
         return reply
 
     def heard(self, id: int, answer: Answer | api.Refused) -> None:
+        """What answers another question is let pass."""
         _, reply = self._waiting.pop(id, (None, None))
         if reply is not None and not reply.done():
             reply.set_result(answer)

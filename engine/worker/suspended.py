@@ -17,10 +17,6 @@ class SuspendedSession(api.Message, frozen=True):
     parts_of: str
 
 
-class NotSuspended(ValueError):
-    """These bytes are no session that an engine of this version suspended."""
-
-
 _decoder = msgspec.msgpack.Decoder(SuspendedSession)
 
 
@@ -36,8 +32,8 @@ def written_down(state: ResumeState, name: str, snapshot: bytes | None) -> bytes
 
 
 def loads(data: bytes) -> SuspendedSession:
-    """Raises `NotSuspended`."""
+    """Raises ValueError when these bytes are no session that an engine of this version suspended."""
     try:
         return _decoder.decode(data)
     except msgspec.MsgspecError as error:
-        raise NotSuspended(f"a suspended world cannot be read: {error}") from error
+        raise ValueError(f"a suspended world cannot be read: {error}") from error

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from worldroom.engine.caches.entry_io import NoSlab, ReadEntries, WriteEntries, transfer
+from worldroom.engine.caches.entry_io import ReadEntries, WriteEntries, transfer
 from worldroom.engine.caches.parts import PartLost, WorldPart, manifest_of, part_of
 from worldroom.engine.caches.store import SnapshotFolder, StoreBudget
 from worldroom.engine.caches.tier import StoreFull
@@ -161,7 +161,7 @@ def test_an_entry_of_the_wrong_size_is_refused() -> None:
     loaded.runtime.allocate(1)
     with pytest.raises(ValueError, match="a cache entry of toy has 64 bytes, got 8"):
         transfer(loaded, WriteEntries(0, (bytes(8),)))
-    with pytest.raises(NoSlab):
+    with pytest.raises(RuntimeError, match="cannot be read or written"):
         transfer(replace(loaded, slab=None), ReadEntries(0, (0,)))
 
 

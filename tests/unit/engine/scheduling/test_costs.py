@@ -1,7 +1,7 @@
 """Prices: a mean that follows, a conservative figure that forgives one outlier, and honest guesses for what is new."""
 
 import pytest
-from worldroom.engine.scheduling.costs import Costs, Estimate, StepKey, UnknownPrice
+from worldroom.engine.scheduling.costs import Costs, Estimate, StepKey
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision
 
@@ -43,7 +43,7 @@ def test_a_new_shape_costs_what_the_dearest_known_one_does() -> None:
 
 
 def test_a_kind_that_was_never_measured_has_no_price() -> None:
-    with pytest.raises(UnknownPrice, match="denoise of card 'drive' was never measured"):
+    with pytest.raises(LookupError, match="denoise of card 'drive' was never measured"):
         Costs().price(DENOISE, 1)
 
 
@@ -53,5 +53,5 @@ def test_forgetting_one_card_leaves_the_others() -> None:
     costs.observe(other, 1, 0.001)
     costs.forget("drive")
     assert costs.price(other, 1) == 0.001
-    with pytest.raises(UnknownPrice):
+    with pytest.raises(LookupError):
         costs.price(DENOISE, 1)
