@@ -80,11 +80,13 @@ def course(process: str, samples: list[int]) -> ProcessMemory:
 
 
 def resident(edge: int) -> dict[str, int]:
-    """Bytes resident of the edge and of what it started, by what each is."""
+    """Bytes resident of the edge and of what it started, by what each is; workers beyond the first have a number."""
     found = {"edge": _resident(edge)}
+    workers = 0
     for child in children(edge):
-        name = "redis" if "valkey" in _command(child) else "worker"
-        found[name] = found.get(name, 0) + _resident(child)
+        redis = "valkey" in _command(child)
+        workers += not redis
+        found["redis" if redis else "worker" if workers == 1 else f"worker {workers}"] = _resident(child)
     return found
 
 

@@ -1,15 +1,24 @@
-"""The short form of `make soak`: people come and go, WHEP players among them, and nothing of them stays."""
+"""The short form of `make soak`: people come and go by every way in, and nothing of them stays."""
 
 import pytest
 from worldroom.clients.bench.server import served
 from worldroom.clients.bench.soak import soak
+from worldroom.clients.bench.visits import Way
+from worldroom.tests.livekit_server import LiveKitServer
+
+KEY, SECRET = "devkey", "s" * 40
 
 
 @pytest.mark.slow
-async def test_people_come_and_go_and_nothing_of_them_stays() -> None:
-    with served("toy", "--slots", "2") as server:
-        report = await soak(server.base, server.pid, sessions=2, seconds=30, seed=1)
-    assert report.came >= 15 and report.players >= 2 and report.failed == 0
+async def test_people_come_and_go_and_nothing_of_them_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLDROOM_LIVEKIT_SECRET", SECRET)
+    sfu = LiveKitServer(KEY, SECRET)
+    await sfu.start()
+    with served("toy", "--slots", "2", "--livekit-url", sfu.url, "--livekit-key", KEY) as server:
+        report = await soak(server.base, server.pid, sessions=2, seconds=30, seed=1, livekit=True)
+    await sfu.stop()
+    assert report.failed == 0
+    assert min(report.came.values()) >= 3 and report.came[Way.BROWSER] >= 10
     assert report.threads.last <= report.threads.first + 1
     assert report.descriptors.last <= report.descriptors.first + 2
     assert report.tasks.last <= report.tasks.first + 2
