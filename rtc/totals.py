@@ -21,6 +21,7 @@ class EdgeTotals:
     messages_dropped: int = 0
     receipts_dropped: int = 0
     keys_requested: int = 0
+    overfull: int = 0
 
 
 def plus(sums: EdgeTotals, viewer: Viewer) -> EdgeTotals:
@@ -39,4 +40,5 @@ def plus(sums: EdgeTotals, viewer: Viewer) -> EdgeTotals:
         messages_dropped=sums.messages_dropped + counts.messages_dropped,
         receipts_dropped=sums.receipts_dropped + counts.receipts_dropped,
         keys_requested=sums.keys_requested + counts.keys_requested,
+        overfull=sums.overfull + stream.overfull,
     )

@@ -180,13 +180,18 @@ class Viewer:
     def estimate(self, bps: int) -> None:
         self._estimate = bps // 1000, self._clock.now()
 
+    def overfull(self, kbps: int) -> None:
+        if self._subscription is not None and not self._left:
+            self.fanout.overfull(self._subscription, kbps)
+
     def _report(self) -> ViewerReport:
         """Since the last one."""
         now, octets, sender = self._clock.now(), self.connection.sender.counts.octets, self.connection.sender
         (before, since), self._reported = self._reported, (octets, now)
         fresh = self._estimate is not None and now - self._estimate[1] < ESTIMATE_S
         kbps = int((octets - before) * 8 / 1000 / max(0.1, now - since))
-        return ViewerReport(kbps, self._estimate[0] if self._estimate and fresh else None, sender.lost_share)
+        estimate = self._estimate[0] if self._estimate and fresh else None
+        return ViewerReport(kbps, estimate, sender.lost_share, sender.path_kbps)
 
     def _want_key(self) -> None:
         """Of a rendition that this viewer is to get instead; what it gets goes on until then."""

@@ -10,6 +10,8 @@ told to connect anew. Tokens are checked as LiveKit's server does: signature, ex
 import asyncio
 import itertools
 import json
+import os
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,6 +152,9 @@ class Client:
     def estimate(self, bps: int) -> None:
         pass
 
+    def overfull(self, kbps: int) -> None:
+        pass
+
     def _want_key(self) -> None:
         if self.room.track is not None:
             self._keep(asyncio.ensure_future(self.room.track.want_key()))
@@ -270,14 +275,14 @@ class LiveRoom:
 class LiveKitServer:
     """See the module docstring."""
 
-    def __init__(self, key: str, secret: str) -> None:
+    def __init__(self, key: str, secret: str, port: int = 0) -> None:
         self.key, self.secret = key, secret
         self.rooms: dict[str, LiveRoom] = {}
         self.joins: list[str] = []
         self.url = ""
         self._sids = itertools.count(1)
         self._runner: web.AppRunner | None = None
-        self._port = 0
+        self._port = port
 
     async def start(self) -> None:
         app = web.Application()
@@ -399,3 +404,14 @@ class LiveKitServer:
         client.info.state = models.ParticipantInfo.State.DISCONNECTED
         await room.tell(client)
         await client.close()
+
+
+async def _serve_for_good(port: int) -> None:
+    server = LiveKitServer("devkey", os.environ["WORLDROOM_LIVEKIT_SECRET"], port)
+    await server.start()
+    print(server.url, flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":  # python -m worldroom.tests.livekit_server PORT
+    asyncio.run(_serve_for_good(int(sys.argv[1])))

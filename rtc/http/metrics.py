@@ -27,6 +27,7 @@ ABOUT_EDGE = {
     "plis": "picture loss indications received",
     "nacks": "packets reported lost",
     "retransmitted": "packets sent again",
+    "overfull": "times that a viewer's path was found overfull by transport-wide feedback",
     "malformed": "messages that could not be read",
     "messages_dropped": "control messages that no open channel could take",
     "receipts_dropped": "receipts dropped for a full channel",

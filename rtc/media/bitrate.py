@@ -4,7 +4,8 @@
                                        -> full_kbps, low_kbps  of each encoder
 
 Pure: numbers in, numbers out. The driver's network sets the full rung's rate; who cannot follow watches the low rung,
-so that a slow viewer costs nobody else anything. A receiver's estimate is bounded by what it is sent (about 1.5 times):
+so that a slow viewer costs nobody else anything. Where a receiver says when each packet arrived, its path is known
+(`rtc/media/path_rate.py`). Elsewhere there is its own estimate, which is bounded by what it is sent (about 1.5 times):
 only one below what is being sent says something, and whether a better rung would fit can only be tried.
 """
 
@@ -32,11 +33,13 @@ LOW_FLOOR, LOW_SHARE = 120, 0.3
 
 @dataclass(frozen=True, slots=True)
 class ViewerReport:
-    """Of the last second: what was sent, the receiver's estimate (None = it says nothing), the share that was lost."""
+    """Of the last second: what was sent, the receiver's estimate (None = it says nothing), the share that was lost;
+    `path_kbps`: what the path takes by the sender's own account (`rtc/media/path_rate.py`), None = nothing is known."""
 
     sent_kbps: int
     estimate_kbps: int | None
     lost_share: float
+    path_kbps: int | None = None
 
 
 class LinkRate:
@@ -60,6 +63,12 @@ class LinkRate:
         else:
             wanted = self.kbps * CLIMB + 1
         self.kbps = max(LINK_MIN, min(self._ceiling, int(wanted)))
+        if report.path_kbps is not None:
+            self.limit(report.path_kbps)
+
+    def limit(self, path_kbps: int) -> None:
+        """Its path takes no more: that is measured, and counts at once."""
+        self.kbps = max(LINK_MIN, min(self.kbps, path_kbps))
 
 
 class RungChoice:

@@ -4,13 +4,17 @@ from collections.abc import Callable
 
 from aiortc import RTCRtpTransceiver
 from aiortc.mediastreams import MediaStreamTrack
+from aiortc.rtcdtlstransport import RTCDtlsTransport
+from aiortc.rtcrtpparameters import RTCRtcpFeedback
 
 from ...clock import Clock
 from .ice import HostPolicy
 from .ice_servers import IceServer
 from .offered import OfferedConnection
+from .packets import PLAYOUT_DELAY_URI
 from .sctp import PartialMessages
-from .sender import FanoutSender, SenderFeedback, offer_playout_delay
+from .sender import FanoutSender, SenderFeedback
+from .transport_feedback import TRANSPORT_CC_URI, feedback_apart
 
 
 class ViewerConnection(OfferedConnection):
@@ -28,7 +32,6 @@ class ViewerConnection(OfferedConnection):
         ice_servers: tuple[IceServer, ...] = (),
         too_much: Callable[[], None] = lambda: None,
     ) -> None:
-        offer_playout_delay()
         self._clock, self._feedback = clock, feedback
         self.partial = PartialMessages(clock, too_much)
         super().__init__("sendonly", policy, viewer_is_local, ice_servers)
@@ -42,7 +45,34 @@ class ViewerConnection(OfferedConnection):
         """Datagrams received so far: growth is the sign of life that every kind of viewer gives."""
         return int(self.sender.transport._RTCDtlsTransport__rx_packets)  # type: ignore[attr-defined]
 
+    def _answerable(self) -> None:
+        """Also take two header extensions that aiortc does not know: the playout delay, and packets' numbers where the
+        peer offers transport-wide feedback for the codec that it gets."""
+        super()._answerable()
+        codec, feedback = self._video._codecs[0], RTCRtcpFeedback("transport-cc")
+        offered = self._RTCPeerConnection__remoteDescription().media[self._video._get_mline_index()].rtp  # type: ignore[attr-defined]
+        extensions = {extension.uri: extension for extension in offered.headerExtensions}
+        uris = [PLAYOUT_DELAY_URI]
+        if any(c.payloadType == codec.payloadType and feedback in c.rtcpFeedback for c in offered.codecs):
+            uris.append(TRANSPORT_CC_URI)
+        self._video._headerExtensions += [extensions[uri] for uri in uris if uri in extensions]
+        if TRANSPORT_CC_URI in uris and TRANSPORT_CC_URI in extensions:
+            codec.rtcpFeedback.append(feedback)
+
     # ---- hooks of RTCPeerConnection ---------------------------------------------------------------------------------
+
+    def _RTCPeerConnection__createDtlsTransport(self) -> RTCDtlsTransport:
+        transport: RTCDtlsTransport = super()._RTCPeerConnection__createDtlsTransport()
+        read = transport._handle_rtcp_data
+
+        async def read_apart(data: bytes) -> None:
+            bodies, others = feedback_apart(data)
+            for body in bodies:
+                self.sender.take_transport_feedback(body)
+            await read(others)
+
+        transport._handle_rtcp_data = read_apart  # type: ignore[method-assign]
+        return transport
 
     def _RTCPeerConnection__createTransceiver(
         self, direction: str, kind: str, sender_track: MediaStreamTrack | None = None

@@ -127,6 +127,13 @@ class Fanout:
             changed = {r: kbps for r, kbps in self._rates.items() if r is not Rendition.H264 or kbps != before.get(r)}
             self._tell(changed)
 
+    def overfull(self, viewer: Subscription, kbps: int) -> None:
+        """A viewer's path takes no more: what that changes is told at once."""
+        viewer.link.limit(kbps)
+        if self._session:
+            before, self._rates = self._rates, self._targets()
+            self._tell({r: target for r, target in self._rates.items() if target != before.get(r)})
+
     def _tell(self, rates: dict[Rendition, int]) -> None:
         for rendition, kbps in rates.items():
             self._set_bitrate(self._session, rendition, kbps)

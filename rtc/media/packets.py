@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from aiortc.codecs.h264 import H264Encoder
 from aiortc.rtp import pack_header_extensions
 
+from .transport_feedback import TRANSPORT_CC_URI
+
 PLAYOUT_DELAY_URI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 ABS_SEND_TIME_URI = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time"
 MID_URI = "urn:ietf:params:rtp-hdrext:sdes:mid"
 PAYLOAD_MAX = 1300
+ONE_BYTE_HEADERS = 0xBEDE
 NTP_EPOCH = 2_208_988_800  # seconds from 1900 to 1970
 
 
@@ -51,17 +54,29 @@ def abs_send_time(ntp: int) -> int:
     return (ntp >> 14) & 0xFFFFFF
 
 
+@dataclass(slots=True)
+class Sent:
+    """One packet as it was sent, kept for retransmission."""
+
+    sequence: int
+    timestamp: int
+    marker: bool
+    payload: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class HeaderPlan:
     """What is constant in the RTP headers of one viewer's stream.
 
-    0x90 | pt/marker | seq | timestamp | ssrc | 0xBEDE | words | extensions (abs-send-time last, so it can be stamped)
+    0x90 | pt/marker | seq | timestamp | ssrc | 0xBEDE | words | extensions, what changes last: abs-send-time with each
+    frame (`stamp_at`), the transport's sequence number with each packet (`number_at`)
     """
 
     payload_type: int
     ssrc: int
     extensions: bytes
     stamp_at: int | None
+    number_at: int | None
 
     @classmethod
     def negotiated(cls, payload_type: int, ssrc: int, ids: dict[str, int], mid: str) -> "HeaderPlan":
@@ -73,34 +88,38 @@ class HeaderPlan:
             values.append((ids[PLAYOUT_DELAY_URI], playout_delay(0, 0)))
         if ABS_SEND_TIME_URI in ids:
             values.append((ids[ABS_SEND_TIME_URI], b"\x00\x00\x00"))
+        if TRANSPORT_CC_URI in ids:
+            values.append((ids[TRANSPORT_CC_URI], b"\x00\x00"))
         if not values:
-            return cls(payload_type, ssrc, b"", None)
+            return cls(payload_type, ssrc, b"", None, None)
         profile, body = pack_header_extensions(values)
-        unpadded = sum(len(value) + (1 if profile == 0xBEDE else 2) for _, value in values)
-        stamp_at = unpadded - 3 if ABS_SEND_TIME_URI in ids else None
-        return cls(payload_type, ssrc, struct.pack("!HH", profile, len(body) // 4) + body, stamp_at)
+        block = struct.pack("!HH", profile, len(body) // 4) + body
+        starts: dict[int, int] = {}
+        at, before = 4, 1 if profile == ONE_BYTE_HEADERS else 2
+        for id, value in values:
+            starts[id] = at + before
+            at += before + len(value)
+        stamp_at, number_at = (starts.get(ids.get(uri, -1)) for uri in (ABS_SEND_TIME_URI, TRANSPORT_CC_URI))
+        return cls(payload_type, ssrc, block, stamp_at, number_at)
 
     def stamped(self, ntp: int) -> bytes:
         """The extension block with the sending time."""
         if self.stamp_at is None:
             return self.extensions
-        at = 4 + self.stamp_at
+        at = self.stamp_at
         return self.extensions[:at] + abs_send_time(ntp).to_bytes(3, "big") + self.extensions[at + 3 :]
 
-    def packet(self, sequence: int, timestamp: int, marker: bool, extensions: bytes, payload: bytes) -> bytes:
+    def numbered(self, extensions: bytes, number: int) -> bytes:
+        """The extension block with a transport sequence number; only where that was negotiated."""
+        at = self.number_at
+        assert at is not None
+        return extensions[:at] + number.to_bytes(2, "big") + extensions[at + 2 :]
+
+    def packet(self, sent: Sent, extensions: bytes) -> bytes:
         first = 0x90 if extensions else 0x80
-        second = self.payload_type | (0x80 if marker else 0)
-        return struct.pack("!BBHLL", first, second, sequence, timestamp, self.ssrc) + extensions + payload
-
-
-@dataclass(slots=True)
-class Sent:
-    """One packet as it was sent, kept for retransmission."""
-
-    sequence: int
-    timestamp: int
-    marker: bool
-    payload: bytes
+        second = self.payload_type | (0x80 if sent.marker else 0)
+        head = struct.pack("!BBHLL", first, second, sent.sequence, sent.timestamp, self.ssrc)
+        return head + extensions + sent.payload
 
 
 class SentPackets:
@@ -119,7 +138,6 @@ class SentPackets:
         return packet if packet is not None and packet.sequence == sequence else None
 
 
-def retransmission(plan: HeaderPlan, sequence: int, lost: Sent, extensions: bytes) -> bytes:
-    """RTX (RFC 4588): the lost packet under the plan of the RTX stream, its old sequence number before the payload."""
-    payload = struct.pack("!H", lost.sequence) + lost.payload
-    return plan.packet(sequence, lost.timestamp, lost.marker, extensions, payload)
+def retransmission(sequence: int, lost: Sent) -> Sent:
+    """RTX (RFC 4588): the lost packet in the RTX stream, its old sequence number before the payload."""
+    return Sent(sequence, lost.timestamp, lost.marker, struct.pack("!H", lost.sequence) + lost.payload)

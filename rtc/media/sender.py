@@ -11,9 +11,8 @@ from typing import Protocol
 
 from aioice.ice import StunProtocol
 from aiortc import RTCRtpSender
-from aiortc.codecs import HEADER_EXTENSIONS
 from aiortc.rtcdtlstransport import RTCDtlsTransport, State
-from aiortc.rtcrtpparameters import RTCRtpCodecParameters, RTCRtpHeaderExtensionParameters, RTCRtpSendParameters
+from aiortc.rtcrtpparameters import RTCRtpCodecParameters, RTCRtpSendParameters
 from aiortc.rtcrtpsender import random_sequence_number
 from aiortc.rtp import (
     RTCP_PSFB_APP,
@@ -28,17 +27,11 @@ from aiortc.rtp import (
 from aiortc.utils import random32
 
 from ...clock import Clock
-from .packets import PLAYOUT_DELAY_URI, HeaderPlan, Sent, SentPackets, ntp_time
-from .packets import retransmission as rtx_packet
+from .packets import HeaderPlan, Sent, SentPackets, ntp_time, retransmission
+from .path_rate import PathRate
+from .transport_feedback import BadFeedback, read_feedback
 
 SOCKET_BACKLOG_MAX = 256 * 1024
-
-
-def offer_playout_delay() -> None:
-    """Let aiortc negotiate the playout-delay extension; ids of an offer win, this one serves our own clients."""
-    known = HEADER_EXTENSIONS["video"]
-    if all(extension.uri != PLAYOUT_DELAY_URI for extension in known):
-        known.append(RTCRtpHeaderExtensionParameters(id=4, uri=PLAYOUT_DELAY_URI))
 
 
 @dataclass(slots=True)
@@ -52,6 +45,8 @@ class SenderCounts:
     plis: int = 0
     nacks: int = 0
     retransmitted: int = 0
+    overfull: int = 0
+    """Times the path was found overfull by transport-wide feedback."""
 
 
 class SenderFeedback(Protocol):
@@ -67,6 +62,10 @@ class SenderFeedback(Protocol):
 
     def estimate(self, bps: int) -> None:
         """The receiver's estimate of what it can take (REMB)."""
+        ...
+
+    def overfull(self, kbps: int) -> None:
+        """The path's queue grows; it takes so much (transport-wide feedback)."""
         ...
 
 
@@ -95,6 +94,7 @@ class FanoutSender(RTCRtpSender):
         self._rtx_sequence = random_sequence_number()
         self._origin = random32()
         self._sent = SentPackets()
+        self._path = PathRate()
         self._needs_key = True
         self._last: tuple[float, int] | None = None
         self._pts = -1
@@ -126,16 +126,16 @@ class FanoutSender(RTCRtpSender):
             return None
         self._origin += max(0, self._pts + 1 - pts)
         self._pts = max(pts, self._pts + 1)
-        timestamp = (self._origin + pts) & 0xFFFFFFFF
+        timestamp, now = (self._origin + pts) & 0xFFFFFFFF, self._clock.now()
         extensions = plan.stamped(ntp_time(self._clock.wall()))
         final = len(payloads) - 1
         for index, payload in enumerate(payloads):
             sent = Sent(self._sequence, timestamp, index == final, payload)
-            self._transmit(plan.packet(sent.sequence, timestamp, sent.marker, extensions, payload))
+            self._transmit(plan, sent, extensions, now)
             self._sent.keep(sent)
             self._sequence = (self._sequence + 1) & 0xFFFF
         self._needs_key = False
-        self._last = (self._clock.now(), timestamp)
+        self._last = (now, timestamp)
         self._count(len(payloads), sum(map(len, payloads)))
         return timestamp
 
@@ -154,10 +154,27 @@ class FanoutSender(RTCRtpSender):
             return 0
         return int(pair.protocol.transport.get_write_buffer_size())  # type: ignore[attr-defined]  # missing in typeshed
 
-    def _transmit(self, packet: bytes) -> None:
+    @property
+    def path_kbps(self) -> int | None:
+        """What the path takes, as far as transport-wide feedback says; None = nothing speaks against anything."""
+        return None if self._path.kbps is None else int(self._path.kbps)
+
+    def take_transport_feedback(self, body: bytes) -> None:
+        """Of an RTCP message; nonsense says nothing."""
+        try:
+            arrivals = read_feedback(body)
+        except BadFeedback:
+            return
+        if self._path.learn(arrivals, self._clock.now()) and (kbps := self.path_kbps) is not None:
+            self.counts.overfull += 1
+            self._feedback.overfull(kbps)
+
+    def _transmit(self, plan: HeaderPlan, packet: Sent, extensions: bytes, now: float) -> None:
         """SRTP and sendto. The coroutine below never suspends on a host pair; on a relay that still binds a channel
         it would, and then this packet is given up (a NACK brings it back)."""
-        protected = self.transport._tx_srtp.protect(packet)
+        if plan.number_at is not None:
+            extensions = plan.numbered(extensions, self._path.depart(now, len(packet.payload)))
+        protected = self.transport._tx_srtp.protect(plan.packet(packet, extensions))
         sending = self.transport.transport._send(protected)
         try:
             sending.send(None)
@@ -195,14 +212,12 @@ class FanoutSender(RTCRtpSender):
             self._feedback.picture_lost()
             return
         self.counts.retransmitted += 1
-        now = ntp_time(self._clock.wall())
         if self._rtx_plan is None:
-            plan = self._plan
-            packet = plan.packet(lost.sequence, lost.timestamp, lost.marker, plan.stamped(now), lost.payload)
+            plan, packet = self._plan, lost
         else:
-            packet = rtx_packet(self._rtx_plan, self._rtx_sequence, lost, self._rtx_plan.stamped(now))
+            plan, packet = self._rtx_plan, retransmission(self._rtx_sequence, lost)
             self._rtx_sequence = (self._rtx_sequence + 1) & 0xFFFF
-        self._transmit(packet)
+        self._transmit(plan, packet, plan.stamped(ntp_time(self._clock.wall())), self._clock.now())
 
     async def _handle_rtcp_packet(self, packet: AnyRtcpPacket) -> None:
         if isinstance(packet, RtcpPsfbPacket) and packet.fmt == RTCP_PSFB_APP:

@@ -34,6 +34,9 @@ class Keys:
     def estimate(self, bps: int) -> None:
         pass
 
+    def overfull(self, kbps: int) -> None:
+        pass
+
 
 async def _stream(spec: PictureSpec, keys: Keys, clock: SystemClock, viewers: list[ViewerConnection]) -> None:
     picture = MovingPicture(spec)

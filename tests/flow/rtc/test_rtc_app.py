@@ -7,6 +7,8 @@ import msgspec
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection
 from worldroom.engine.api import Close, RefusalReason, Refused, Shortage, Unit
+from worldroom.rtc.media.packets import PLAYOUT_DELAY_URI
+from worldroom.rtc.media.transport_feedback import TRANSPORT_CC_URI
 
 
 async def offer_of(codecs: tuple[str, ...] = (), direction: str = "recvonly") -> str:
@@ -162,9 +164,8 @@ async def test_a_peer_that_only_sends_video_is_told_so(served) -> None:
 
 
 async def test_the_answer_promises_only_what_is_done(served) -> None:
-    offered = (await offer_of()).replace(
-        "a=rtcp-fb:99 nack pli", "a=rtcp-fb:99 nack pli\r\na=rtcp-fb:99 transport-cc\r\na=rtcp-fb:99 ccm fir"
-    )
+    more = ("a=rtcp-fb:99 transport-cc", "a=rtcp-fb:99 ccm fir", f"a=extmap:6 {PLAYOUT_DELAY_URI}")
+    offered = (await offer_of()).replace("a=rtcp-fb:99 nack pli", "\r\n".join(("a=rtcp-fb:99 nack pli", *more)))
     reply = await post(served.base, offer_body(offered))
     assert reply.status_code == 200, reply.text
     answer = reply.json()["sdp"]
@@ -173,8 +174,17 @@ async def test_the_answer_promises_only_what_is_done(served) -> None:
     assert "a=sendonly" in video and "VP8" not in video
     assert video.count("a=rtpmap") == 2 and "profile-level-id=42e01f" in video
     assert "packetization-mode=1" in video
-    assert "playout-delay" in video
+    assert more[-1] in video
     assert "127.0.0.1" in answer and "typ host" in answer and "typ srflx" not in answer
+
+
+async def test_transport_wide_feedback_is_taken_where_packets_may_be_numbered_and_the_codec_has_it(served) -> None:
+    feedback, numbers = "a=rtcp-fb:101 transport-cc", f"a=extmap:9 {TRANSPORT_CC_URI}"
+    for lines, taken in ((feedback, False), (numbers, False), (f"{feedback}\r\n{numbers}", True)):
+        offered = (await offer_of()).replace("a=rtcp-fb:101 nack pli", f"a=rtcp-fb:101 nack pli\r\n{lines}")
+        answer = (await post(served.base, offer_body(offered))).json()["sdp"]
+        assert (feedback in answer and numbers in answer) is taken
+        assert ("transport-cc" in answer or TRANSPORT_CC_URI in answer) is taken
 
 
 async def test_refusals_say_when_to_come_back(served) -> None:

@@ -32,7 +32,9 @@ async def test_name_mangled_attributes() -> None:
     connection = transport.transport.iceGatherer._connection
     for name in ("_nominated", "_protocols", "get_component_candidates"):
         assert hasattr(connection, name), name
-    assert hasattr(pc, "_RTCPeerConnection__iceTransports")
+    for name in ("_RTCPeerConnection__iceTransports", "_RTCPeerConnection__remoteDescription"):
+        assert hasattr(pc, name), name
+    assert hasattr(transceiver, "_headerExtensions") and hasattr(transceiver, "_get_mline_index")
     await pc.close()
 
 
@@ -43,6 +45,7 @@ def test_overridden_methods_are_called_by_their_classes() -> None:
     source = inspect.getsource(RTCPeerConnection)
     assert "self.__createTransceiver(" in source and "self.__createDtlsTransport()" in source
     assert "__jitter_buffer.add(packet)" in inspect.getsource(RTCRtpReceiver)
+    assert "await self._handle_rtcp_data(data)" in inspect.getsource(RTCDtlsTransport)
     assert "self.__rx_packets += 1" in inspect.getsource(RTCDtlsTransport)
     assert "self.get_component_candidates(component=component, addresses=addresses)" in inspect.getsource(
         aioice.ice.Connection

@@ -35,6 +35,18 @@ def test_a_link_is_what_estimates_and_heavy_loss_say_and_climbs_otherwise(
     assert link.kbps == after
 
 
+def test_what_the_path_takes_is_measured_and_counts_at_once() -> None:
+    link = LinkRate(ceiling=2000)
+    link.learn(ViewerReport(1800, None, 0.0, path_kbps=700))
+    assert link.kbps == 700
+    link.learn(ViewerReport(650, None, 0.0, path_kbps=740))
+    assert link.kbps == 740
+    link.learn(ViewerReport(700, None, 0.0))
+    assert link.kbps == 800
+    link.limit(30)
+    assert link.kbps == 50
+
+
 def test_a_viewer_that_cannot_follow_for_three_seconds_goes_low_and_tries_again_ever_more_seldom() -> None:
     rung = RungChoice()
     moves: list[tuple[int, bool]] = []
@@ -113,6 +125,17 @@ def test_what_is_made_on_demand_is_asked_for_every_second_while_somebody_needs_i
     stream.viewer()
     stream.seconds(3)
     assert [rendition for rendition, _ in stream.told if rendition is VP8] == [VP8] * 3
+
+
+def test_a_driver_whose_path_fills_up_gets_less_before_the_second_is_over() -> None:
+    stream = Stream()
+    driver, other = stream.viewer(drives=True), stream.viewer()
+    stream.seconds(1)
+    stream.told.clear()
+    stream.fanout.overfull(other, 600)
+    assert stream.told == []
+    stream.fanout.overfull(driver, 900)
+    assert stream.told == [(H264, 900)] and stream.keys == []
 
 
 def test_a_rendition_carries_what_its_frame_says_and_is_packetized_once() -> None:

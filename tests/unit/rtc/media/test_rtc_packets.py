@@ -17,6 +17,7 @@ from worldroom.rtc.media.packets import (
     playout_delay,
     retransmission,
 )
+from worldroom.rtc.media.transport_feedback import TRANSPORT_CC_URI
 
 SPS, PPS = b"\x67\x42\xe0\x1f\xaa", b"\x68\xce\x3c\x80"
 START = b"\x00\x00\x00\x01"
@@ -49,7 +50,7 @@ IDS = {MID_URI: 1, ABS_SEND_TIME_URI: 3, PLAYOUT_DELAY_URI: 4}
 def test_a_packet_as_aiortc_reads_it() -> None:
     plan = HeaderPlan.negotiated(99, 0xDEADBEEF, IDS, "0")
     now = ntp_time(1_000_000_000.5)
-    packet = plan.packet(65535, 0xFFFFFFF0, True, plan.stamped(now), b"payload")
+    packet = plan.packet(Sent(65535, 0xFFFFFFF0, True, b"payload"), plan.stamped(now))
     read = RtpPacket.parse(packet)
     assert (read.payload_type, read.marker, read.sequence_number) == (99, 1, 65535)
     assert (read.timestamp, read.ssrc, read.payload) == (0xFFFFFFF0, 0xDEADBEEF, b"payload")
@@ -58,14 +59,29 @@ def test_a_packet_as_aiortc_reads_it() -> None:
     assert values == {1: b"0", 3: abs_send_time(now).to_bytes(3, "big"), 4: b"\x00\x00\x00"}
 
 
+def test_the_sending_time_and_the_transport_s_number_are_stamped_at_their_places() -> None:
+    for ids in (
+        IDS | {TRANSPORT_CC_URI: 5},
+        {TRANSPORT_CC_URI: 5, MID_URI: 1, ABS_SEND_TIME_URI: 20},
+        {TRANSPORT_CC_URI: 2},
+    ):
+        plan, now = HeaderPlan.negotiated(99, 1, ids, "0"), ntp_time(1_000_000_000.5)
+        packet = plan.packet(Sent(7, 8, False, b"x"), plan.numbered(plan.stamped(now), 0xABCD))
+        profile, words = struct.unpack_from("!HH", packet, 12)
+        values = dict(unpack_header_extensions(profile, packet[16 : 16 + 4 * words]))
+        assert values[ids[TRANSPORT_CC_URI]] == b"\xab\xcd" and len(values) == len(ids)
+        if ABS_SEND_TIME_URI in ids:
+            assert values[ids[ABS_SEND_TIME_URI]] == abs_send_time(now).to_bytes(3, "big")
+
+
 def test_without_agreed_extensions_the_header_is_plain() -> None:
     plan = HeaderPlan.negotiated(99, 1, {}, "0")
-    assert plan.packet(7, 8, False, plan.stamped(0), b"x") == b"\x80\x63\x00\x07\x00\x00\x00\x08\x00\x00\x00\x01x"
+    assert plan.packet(Sent(7, 8, False, b"x"), plan.stamped(0)) == b"\x80\x63\x00\x07\x00\x00\x00\x08\x00\x00\x00\x01x"
 
 
 def test_an_extension_id_above_14_uses_the_two_byte_form() -> None:
     plan = HeaderPlan.negotiated(99, 1, {ABS_SEND_TIME_URI: 20, MID_URI: 1}, "0")
-    packet = plan.packet(7, 8, False, plan.stamped(1 << 14), b"x")
+    packet = plan.packet(Sent(7, 8, False, b"x"), plan.stamped(1 << 14))
     profile, words = struct.unpack_from("!HH", packet, 12)
     assert dict(unpack_header_extensions(profile, packet[16 : 16 + 4 * words])) == {20: b"\x00\x00\x01", 1: b"0"}
 
@@ -74,7 +90,7 @@ def test_a_retransmission_carries_the_old_sequence_number_under_version_two() ->
     media = HeaderPlan.negotiated(99, 1111, IDS, "0")
     rtx = HeaderPlan.negotiated(100, 2222, IDS, "0")
     lost = Sent(sequence=500, timestamp=9000, marker=True, payload=b"payload")
-    packet = retransmission(rtx, 77, lost, rtx.stamped(0))
+    packet = rtx.packet(retransmission(77, lost), rtx.stamped(0))
     assert packet[0] >> 6 == 2
     read = RtpPacket.parse(packet)
     assert (read.sequence_number, read.ssrc, read.payload_type) == (77, 2222, 100)
