@@ -18,7 +18,7 @@ from ..python.measure import Observation, press_at_random
 from ..python.room import RoomClient, join
 from .memory import ProcessMemory, children, course, resident
 from .metrics import figures
-from .visits import Visits, Way
+from .visits import Visits, WayIn
 
 EVERY_S = 2.0
 WARM_UP_S, WARM_UP_SHARE = 45.0, 0.1
@@ -40,7 +40,7 @@ class SoakReport(msgspec.Struct, frozen=True):
 
     sessions: int
     seconds: float
-    came: dict[Way, int]
+    came: dict[WayIn, int]
     failed: int
     frames: int
     server: ProcessMemory

@@ -19,7 +19,7 @@ STAY_S = (0.5, 4.0)
 PATIENCE_S = 15.0
 
 
-class Way(StrEnum):
+class WayIn(StrEnum):
     """How somebody comes in."""
 
     BROWSER = "browser"
@@ -32,7 +32,7 @@ class Visits:
 
     def __init__(self, base: str, rooms: tuple[str, ...], livekit: bool, dice: random.Random) -> None:
         self._base, self._rooms, self._dice = base, rooms, dice
-        self._weights = {Way.BROWSER: 5, Way.WHEP: 3, **({Way.LIVEKIT: 2} if livekit else {})}
+        self._weights = {WayIn.BROWSER: 5, WayIn.WHEP: 3, **({WayIn.LIVEKIT: 2} if livekit else {})}
         self.came = dict.fromkeys(self._weights, 0)
         self.failed = 0
 
@@ -54,11 +54,11 @@ class Visits:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 match way:
-                    case Way.BROWSER:
+                    case WayIn.BROWSER:
                         await self._watch(room, stay)
-                    case Way.WHEP:
+                    case WayIn.WHEP:
                         await self._play(room, stay)
-                    case Way.LIVEKIT:
+                    case WayIn.LIVEKIT:
                         await self._meet(room, stay)
         except (TimeoutError, NoServer, RoomRefused, httpx.HTTPError):
             self.failed += 1

@@ -3,7 +3,7 @@
 import pytest
 from worldroom.clients.bench.server import served
 from worldroom.clients.bench.soak import soak
-from worldroom.clients.bench.visits import Way
+from worldroom.clients.bench.visits import WayIn
 from worldroom.tests.livekit_server import LiveKitServer
 
 KEY, SECRET = "devkey", "s" * 40
@@ -18,7 +18,7 @@ async def test_people_come_and_go_and_nothing_of_them_stays(monkeypatch: pytest.
         report = await soak(server.base, server.pid, sessions=2, seconds=30, seed=1, livekit=True)
     await sfu.stop()
     assert report.failed == 0
-    assert min(report.came.values()) >= 3 and report.came[Way.BROWSER] >= 10
+    assert min(report.came.values()) >= 3 and report.came[WayIn.BROWSER] >= 10
     assert report.threads.last <= report.threads.first + 1
     assert report.descriptors.last <= report.descriptors.first + 2
     assert report.tasks.last <= report.tasks.first + 2
