@@ -237,7 +237,8 @@ class FramesShown(Event, frozen=True, tag="frame.shown"):
 
 
 class FeedbackGiven(Event, frozen=True, tag="preference.rated"):
-    """A like (1) or dislike (-1) of a chunk that was shown; `frame`: the last of it that was."""
+    """A like (1) or dislike (-1) of a chunk that was shown. `frame`: the last of it that was, -1 = known only to a
+    server that was killed."""
 
     participant: str
     chunk: int

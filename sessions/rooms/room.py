@@ -103,8 +103,9 @@ class Room:
             chunk=session.next_chunk,
         )
 
-    def record(self) -> RoomRecord:
-        return RoomRecord(self.spec.name, self.wheel.holders, self.seats.record(), self.session.suspended())
+    def record(self, shown: bool = True) -> RoomRecord:
+        """`shown` as in `Session.suspended`."""
+        return RoomRecord(self.spec.name, self.wheel.holders, self.seats.record(), self.session.suspended(shown))
 
     # ---- coming and going -----------------------------------------------------------------------------------------
 

@@ -10,26 +10,18 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from ...engine.api import Begin, Close, Open, Opened, Progress, Refused, SuspendableEngine
-from ..journal import replay
-from ..journal.archive import ArchiveError
-from ..journal.entry import JournalVersion
-from ..journal.history import History, JournalCut
-from ..journal.store import StoreError
+from ...engine.api import Close, Opened, Refused, SuspendableEngine
+from ..journal.history import History
 from ..messages import WorldState
 from ..session.prompt_versions import PromptsRecord
 from ..session.session import Session
+from .remade import NotRemade, remade
 from .room import Room
 from .suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError
 
 log = logging.getLogger(__name__)
 
 NOTE_S = 1.0
-REMADE_MAX = 20_000
-"""Chunks: a longer world whose server was killed begins anew."""
-FRAMES_MOST = 24
-"""Frames of a chunk at most, so that their numbers go on."""
-JOURNAL_FAULTS = (StoreError, ArchiveError, JournalVersion, JournalCut, replay.ReplayError)
 
 
 class RoomSuspension:
@@ -47,7 +39,7 @@ class RoomSuspension:
             standing = [room for room in rooms() if room.session.next_chunk and room.session.card is not None]
             try:
                 for room in standing:
-                    await self._store.note(room.record())
+                    await self._store.note(room.record(shown=False))
                 for gone in noted - {room.spec.name for room in standing}:
                     await self._store.forget_note(gone)
                 noted = {room.spec.name for room in standing}
@@ -59,6 +51,7 @@ class RoomSuspension:
         session = room.session
         if session.state is not WorldState.HELD or session.prompts.number == 0 or session.next_chunk == 0:
             return False  # nothing has been shown yet
+        session.turns.stand_alone("")  # before the record, which says where the journal ends
         world = self._engine.suspend(session.world)
         if world is None:
             log.warning("a room ends with this server: its world's past is not whole")
@@ -78,54 +71,15 @@ class RoomSuspension:
         except SuspendStoreError as error:
             log.warning("a room begins anew: %s", error)
             return None
-        return suspended if suspended is None or suspended.world else await self._from_the_journal(suspended)
-
-    async def _from_the_journal(self, noted: SuspendedRoom) -> SuspendedRoom | None:
-        """A room whose server was killed: its world is made again from all that was journaled."""
-        session = noted.record.session
+        if suspended is None or suspended.world:
+            return suspended
+        if self._history is None:
+            return None
         try:
-            if self._history is None:
-                return None
-            script = await replay.read(self._history.events(session.name))
-            journaled = await self._history.last(session.name)
-        except JOURNAL_FAULTS as error:
-            await self._begins_anew(noted.record.room, str(error))
+            return await remade(suspended, self._history, self._engine)
+        except NotRemade as why:
+            await self._begins_anew(room, str(why))
             return None
-        world = f"{session.name}.j{journaled}"
-        steps = script.history(script.playing, world)
-        made = [step.chunk for step in steps if isinstance(step, Begin)]
-        if not made:
-            await self._begins_anew(noted.record.room, "nothing of it was shown")
-            return None
-        chunk, since = made[-1] + 1, session.world or session.name
-        kept = self._engine.on_disk(since) if script.same_world(script.playing, session.epoch) else 0
-        if not 0 < kept <= chunk:
-            kept, since = 0, ""
-        if len(made) > REMADE_MAX:
-            steps = tuple(step for step in steps if not isinstance(step, Begin) or step.chunk >= kept)
-        if chunk - kept > REMADE_MAX:
-            await self._begins_anew(noted.record.room, f"{len(made)} chunks of it would have to be made again")
-            return None
-        again = script.opening(script.playing, world)
-        opening = Open(world, again.card, again.seed, branch=again.branch, steps=again.steps)
-        progress = Progress(
-            epoch=script.playing, chunk=chunk, paused=True, frame=chunk * FRAMES_MOST, pts=chunk * 90_000
-        )
-        branch, noise = script.branch(script.playing), script.noise(script.playing)
-        record = msgspec.structs.replace(
-            session,
-            epoch=script.playing,
-            chunk=chunk,
-            journaled=journaled,
-            world=world,
-            branch=branch,
-            noise=noise,
-            branches=max(script.branch(each.epoch) for each in script.epochs),
-            epochs=script.epochs[-1].epoch,
-        )
-        texts, embeddings = tuple(script.texts.values()), tuple(script.embeddings.items())
-        data = self._engine.written_down(opening, steps, texts, progress, embeddings, since)
-        return SuspendedRoom(msgspec.structs.replace(noted.record, session=record), data)
 
     async def restore(self, suspended: SuspendedRoom, session: Session) -> Refused | bool:
         """Give the session its world again. False when that can never be, a refusal when it cannot be now."""

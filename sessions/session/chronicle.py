@@ -6,8 +6,7 @@ Also knows which chunks people have seen, because only those can be liked. Knows
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 from ...engine.api import Frame
 from ..journal import events
@@ -15,16 +14,7 @@ from ..journal.entry import Stamp
 from ..journal.journal import Journal
 from ..messages import Accepted, Feedback, Problem
 from .ack import Reply
-
-KEPT = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class SeenChunk:
-    """A chunk of which frames were shown; `frame`: the last of them."""
-
-    epoch: int
-    frame: int
+from .spec import SHOWN_MAX, ShownChunk
 
 
 class Chronicle:
@@ -38,7 +28,7 @@ class Chronicle:
         self.ended = False
         self._asked: dict[int, int] = {}
         self._begun: OrderedDict[tuple[int, int], int] = OrderedDict()
-        self._seen: OrderedDict[int, SeenChunk] = OrderedDict()
+        self._shown: OrderedDict[int, ShownChunk] = OrderedDict()
 
     @property
     def number(self) -> int:
@@ -62,14 +52,20 @@ class Chronicle:
                 self._intent_by = number
             case events.ChunkBegun():
                 self._begun[event.conditions.epoch, event.chunk] = number
-                if len(self._begun) > KEPT:
+                if len(self._begun) > SHOWN_MAX:
                     self._begun.popitem(last=False)
             case _:
                 pass
 
-    def go_on(self, number: int) -> None:
-        """Continue what an earlier process wrote up to `number`."""
+    @property
+    def ratable(self) -> tuple[ShownChunk, ...]:
+        """Chunks that can be rated, in the order in which they were shown."""
+        return tuple(self._shown.values())
+
+    def go_on(self, number: int, shown: Iterable[ShownChunk]) -> None:
+        """Continue what an earlier process wrote up to `number`; what it had `shown` can still be rated."""
         self._journal.go_on(self._session, number)
+        self._shown.update((each.chunk, each) for each in shown)
 
     def end(self) -> None:
         self.ended = True
@@ -77,18 +73,19 @@ class Chronicle:
 
     def shown(self, frame: Frame) -> None:
         """A frame went out to the viewers."""
-        self._seen[frame.chunk] = SeenChunk(frame.epoch, frame.frame)
-        if len(self._seen) > KEPT:
-            self._seen.popitem(last=False)
+        self._shown[frame.chunk] = ShownChunk(frame.chunk, frame.epoch, frame.frame)
+        self._shown.move_to_end(frame.chunk)
+        if len(self._shown) > SHOWN_MAX:
+            self._shown.popitem(last=False)
 
     def rated(self, message: Feedback, participant: str, reply: Reply) -> bool:
         """Journal a like or dislike; False for a chunk that nobody was shown, or too long ago."""
-        seen = self._seen.get(message.chunk)
-        if seen is None:
+        shown = self._shown.get(message.chunk)
+        if shown is None:
             detail = f"chunk {message.chunk} was not shown, or too long ago to be rated"
             reply(Problem(code="not_shown", detail=detail, id=message.id))
             return False
-        self.record(events.FeedbackGiven(participant, message.chunk, message.value, seen.epoch, seen.frame))
+        self.record(events.FeedbackGiven(participant, message.chunk, message.value, shown.epoch, shown.frame))
         reply(Accepted(id=message.id))
         return True
 

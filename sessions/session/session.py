@@ -102,17 +102,18 @@ class Session:
         noise = record.branch if record.noise < 0 else record.noise
         now = Future(record.world or record.name, record.branch, record.epoch, record.chunk, noise)
         self._futures.resumed(now, record.branches, record.epochs)
-        self._chronicle.go_on(record.journaled)
+        self._chronicle.go_on(record.journaled, record.shown)
         self._chronicle.branch = record.branch
         self._move(Cause.RESTORED)
 
-    def suspended(self) -> SessionRecord:
-        """What `restore` needs besides the world."""
+    def suspended(self, shown: bool = True) -> SessionRecord:
+        """What `restore` needs besides the world; `shown` False: but for what can be rated, which the journal tells."""
         names = self.spec.name, self._opened().name, self._futures.weights
         at, paused, number = (self.spec.seed, self.epoch, self.next_chunk), self._paused, self._chronicle.number
         world, noises = self._futures.recorded()
         kept = self.prompts.record(), world
-        return SessionRecord(*names, *at, paused, number, *kept, *noises, adapters=self.adapters.now)
+        ratable = self._chronicle.ratable if shown else ()
+        return SessionRecord(*names, *at, paused, number, *kept, *noises, self.adapters.now, ratable)
 
     def let_go(self) -> None:
         """It was suspended: the engine frees its slot, the journal stays open for whoever restores it."""

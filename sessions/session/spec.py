@@ -11,10 +11,21 @@ from ..messages import AdapterChoice
 from .adapters import AdaptersRecord
 from .prompt_versions import PromptsRecord
 
+SHOWN_MAX = 1024
+"""Chunks that can be rated at most: the last ones that were shown."""
+
+
+class ShownChunk(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A chunk that people have seen. `frame`: the last one of it that was shown, -1 = only a killed server knew."""
+
+    chunk: int
+    epoch: int
+    frame: int
+
 
 class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`journaled`: the number of its last event. `paused`: the driver had stopped the world. `noise`: the branch its
-    noise is of, -1 = `branch`. `branches`, `epochs`: the highest that there were."""
+    noise is of, -1 = `branch`. `branches`, `epochs`: the highest that there were. `shown`: what can be rated."""
 
     name: str
     card: str
@@ -31,6 +42,7 @@ class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     branches: int = 0
     epochs: int = 0
     adapters: AdaptersRecord = AdaptersRecord()
+    shown: tuple[ShownChunk, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
