@@ -7,6 +7,7 @@ from pathlib import Path
 
 from worldroom.clock import LoopClock
 from worldroom.engine import api
+from worldroom.engine.cost_store import CostStore
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker import ipc
@@ -85,6 +86,7 @@ class LocalProcess:
             BlankEncoder,
             store=self._store,
             checkpointed=lambda session, chunk, epoch: self._say(ipc.CheckpointKept(session, chunk, epoch)),
+            prices=CostStore(Path(boot.prices)) if boot.prices else None,
         )
         await engine.start()
         while not self._dead:
@@ -130,10 +132,18 @@ class LocalStandby:
 
 
 class LocalClient(WorkerClient):
-    """A started or startable client. `kill`: the worker dies, and another one takes over."""
+    """A started or startable client. `kill`: the worker dies, and another one takes over. `prices`: where they are kept
+    from one start to the next.
+    """
 
-    def __init__(self, card: LoadedCard, spec: EngineSpec | None = None, disk: Path | None = None) -> None:
-        serving = WorkerSpec((card.card.name,), None, spec or EngineSpec(), disk)
+    def __init__(
+        self,
+        card: LoadedCard,
+        spec: EngineSpec | None = None,
+        disk: Path | None = None,
+        prices: Path | None = None,
+    ) -> None:
+        serving = WorkerSpec((card.card.name,), None, spec or EngineSpec(), disk, prices=prices)
         super().__init__(serving, LoopClock(asyncio.get_running_loop()))
         self.local = LocalStandby(self.heard, card)
         self.standby = self.local  # type: ignore[assignment]

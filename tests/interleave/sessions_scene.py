@@ -2,12 +2,15 @@
 
 One seed is one session: keys, words, restarts, rewinds, forks, choices, pauses, absences, deaths of the worker, ends
 and kills of the server, other weights. Virtual time, the real engine and edge, arithmetic as it is.
+
+    drawn     so many acts, each at random: keys often, a death of the worker now and then
+    shuffled  every kind of act once, in random order: for cards that take their time
 """
 
 import asyncio
 import random
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +37,7 @@ ACTS = ("keys",) * 6 + (
     "words", "words", "reset", "rewind", "rewind", "regenerate", "fork", "fork", "fork", "choose", "choose", "choose",
     "pause", "absence", "worker", "restart", "kill", "weights",
 )  # fmt: skip
+KINDS = tuple(dict.fromkeys(ACTS))
 
 
 class DictRedis:
@@ -77,19 +81,25 @@ class Ledger:
 
 
 class Scene:
-    """`told`: what was done, for whoever reads a failure."""
+    """`told`: what was done, for whoever reads a failure. `fps`: as in `EngineSpec`."""
 
-    def __init__(self, card: LoadedCard, seed: int, disk: Path) -> None:
-        self._card, self._dice, self._disk = card, random.Random(seed), disk
+    def __init__(self, card: LoadedCard, seed: int, disk: Path, fps: int | None = None) -> None:
+        self._card, self._dice, self._disk, self._fps = card, random.Random(seed), disk, fps
         self._redis, self.ledger = DictRedis(), Ledger()
         self._weights, self._ids, self._seq = 0, 0, 0
         self._token: str | None = None
         self.told: list[str] = []
 
-    async def play(self, acts: int) -> Script:
-        await self._open()
+    def drawn(self, acts: int) -> Iterator[str]:
         for _ in range(acts):
-            act = self._dice.choice(ACTS)
+            yield self._dice.choice(ACTS)
+
+    def shuffled(self) -> Iterator[str]:
+        yield from self._dice.sample(KINDS, k=len(KINDS))
+
+    async def play(self, acts: Iterator[str]) -> Script:
+        await self._open()
+        for act in acts:
             self.told.append(act)
             await getattr(self, f"do_{act}")()
             await asyncio.sleep(self._dice.uniform(0.05, 0.5))
@@ -100,7 +110,7 @@ class Scene:
         """Chunks that came out the same, and what did not; by every set of weights there was."""
         same, wrong = 0, []
         for weights in dict.fromkeys(script.made(each).weights for each in script.epochs):
-            client = await ready(LocalClient(relabelled(self._card, weights), EngineSpec(slots=4)))
+            client = await self._client_of(weights, EngineSpec(slots=4, fps=self._fps))
             try:
                 again = await replay(client, script, "again", engine=client)
             finally:
@@ -112,9 +122,9 @@ class Scene:
     # ---- the server ------------------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        clock = LoopClock(asyncio.get_running_loop())
-        card = relabelled(self._card, f"w{self._weights}")
-        self._client = await ready(LocalClient(card, EngineSpec(slots=5, share_cap=1.0, suspend_after=2.0), self._disk))
+        clock, card = LoopClock(asyncio.get_running_loop()), self._card
+        spec = EngineSpec(slots=5, share_cap=1.0, suspend_after=2.0, fps=self._fps)
+        self._client = await self._client_of(f"w{self._weights}", spec, self._disk / "worlds")
         journal = Journal(clock)
         store = SuspendStore(cast(Any, self._redis), keep_s=3600)
         suspension = RoomSuspension(store, self._client, cast(History, self.ledger))
@@ -127,6 +137,9 @@ class Scene:
         assert self.ledger.session in ("", welcome.session), f"another session after {self.told}"
         self.ledger.session, self.ledger.journal = welcome.session, journal
         await asyncio.sleep(0.5)
+
+    async def _client_of(self, weights: str, spec: EngineSpec, disk: Path | None = None) -> LocalClient:
+        return await ready(LocalClient(relabelled(self._card, weights), spec, disk, self._disk / "prices"))
 
     async def _join(self) -> None:
         self._screen = Screen()
@@ -213,12 +226,21 @@ class Scene:
         await self._join()
 
 
-async def session(card: LoadedCard, seed: int, acts: int) -> tuple[int, int]:
-    """Chunks and epochs of a session that came out the same; AssertionError with what was done where one did not."""
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A session of which every chunk in every branch came out the same again, and what was done in it."""
+
+    chunks: int
+    epochs: int
+    acts: tuple[str, ...]
+
+
+async def session(card: LoadedCard, seed: int, acts: int | None, fps: int | None = None) -> Played:
+    """AssertionError with what was done, where a chunk did not come out the same. `acts` None = shuffled."""
     with tempfile.TemporaryDirectory() as disk:
-        scene = Scene(card, seed, Path(disk))
-        script = await scene.play(acts)
+        scene = Scene(card, seed, Path(disk), fps)
+        script = await scene.play(scene.shuffled() if acts is None else scene.drawn(acts))
         same, wrong = await scene.replayed(script)
     every = sum(len(epoch.chunks) for epoch in script.epochs)
     assert (same, wrong) == (every, []), f"seed {seed}: {wrong[:3]} of {every} after {scene.told}"
-    return every, len(script.epochs)
+    return Played(every, len(script.epochs), tuple(scene.told))
