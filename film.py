@@ -1,6 +1,6 @@
 """Films: H.264 frames as they were sent, written to a fragmented MP4 and never encoded again.
 
-    <name>.part   moov | moof mdat | moof mdat | ...      half a second a fragment: a writer that is killed leaves these
+    <name>.part   moov | moof mdat | moof mdat | ...      short fragments: a writer that is killed leaves these
     <name>        moov (chapters) | mdat                  after `close`: one index, seekable at once
 
 With `notes`, a second track of data carries one note a frame. Knows bytes, times and a path; blocking.
@@ -20,7 +20,8 @@ import av
 CLOCK = 90_000
 GAP_MOST = 2 * CLOCK
 """A longer silence (a pause, a suspended world) is shown as this long."""
-FRAGMENT_US = 500_000
+FRAGMENT_US = 300_000
+_TIME_BASE = Fraction(1, CLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Film:
 
     def _mux(self, data: bytes, stream: Any, at: int, step: int, key: bool) -> None:
         packet = av.Packet(data)
-        packet.stream, packet.time_base = stream, Fraction(1, CLOCK)
+        packet.stream, packet.time_base = stream, _TIME_BASE
         packet.pts = packet.dts = at
         packet.duration, packet.is_keyframe = step, key
         try:
@@ -116,10 +117,10 @@ class Film:
         self._container = av.open(self._file, "w", format="mp4", options=options)
         with av.open(io.BytesIO(annex_b), "r", format="h264") as probe:
             self._video = self._container.add_stream_from_template(probe.streams.video[0])
-        self._video.time_base = Fraction(1, CLOCK)
+        self._video.time_base = _TIME_BASE
         if self._notes:
             self._note_stream = self._container.add_data_stream("bin_data")
-            self._note_stream.time_base = Fraction(1, CLOCK)
+            self._note_stream.time_base = _TIME_BASE
 
 
 class _Appended:
@@ -159,7 +160,7 @@ def finish(part: Path, path: Path, chapters: Sequence[Chapter] = ()) -> None:
                     copies[stream.index] = target.add_stream_from_template(stream)
                 elif stream.type == "data":
                     copies[stream.index] = target.add_data_stream("bin_data")
-                    copies[stream.index].time_base = Fraction(1, CLOCK)
+                    copies[stream.index].time_base = _TIME_BASE
             if chapters:
                 target.set_chapters(_marks(chapters, round((source.duration or 0) * CLOCK / av.time_base)))
             for packet in source.demux(*[stream for stream in source.streams if stream.index in copies]):
@@ -180,7 +181,7 @@ def _marks(chapters: Sequence[Chapter], length: int) -> list[Any]:
             "id": number,
             "start": chapter.at,
             "end": end,
-            "time_base": Fraction(1, CLOCK),
+            "time_base": _TIME_BASE,
             "metadata": {"title": chapter.title},
         }
         for number, (chapter, end) in enumerate(zip(chapters, ends, strict=True))

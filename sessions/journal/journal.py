@@ -35,13 +35,14 @@ TICK = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class JournalSpec:
-    """`flush_s`: longest wait of an entry; `batch`: entries per write; `buffer`: entries in memory before the disk.
-    `again`: confirmed entries that are sent once more after an outage.
+    """`flush_s`: longest wait of an entry, which the ring keeps meanwhile; each write costs a round trip.
+    `batch`: entries per write; `buffer`: entries in memory before the disk. `again`: confirmed entries that are sent
+    once more after an outage.
 
     `close_s`: longest wait for the store at the end.
     """
 
-    flush_s: float = 0.05
+    flush_s: float = 0.25
     batch: int = 500
     buffer: int = 20_000
     again: int = 4_000
@@ -75,7 +76,7 @@ class Journal:
         self._counters = JournalCounters()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._closing = False
+        self._closing = asyncio.Event()
 
     @classmethod
     def open(
@@ -146,7 +147,7 @@ class Journal:
 
         Takes at most `close_s`, whatever store and disk do; what could not be written by then is said.
         """
-        self._closing = True
+        self._closing.set()
         self._wake.set()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=self._spec.close_s)
@@ -170,16 +171,17 @@ class Journal:
             await self._wake.wait()
             self._wake.clear()
             await self._write_all(store)
-            if self._closing and (not self._buffer or self._counters.disk_errors):
+            if self._closing.is_set() and (not self._buffer or self._counters.disk_errors):
                 return  # what neither store nor disk take is not tried for ever
-            if not self._closing:
-                await asyncio.sleep(self._spec.flush_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._spec.flush_s):
+                    await self._closing.wait()
 
     async def _write_all(self, store: HotStore) -> None:
         spool = self._spool
         assert spool is not None, "a writing journal has a spool"
         while True:
-            if not spool.empty and not await self._drain(store, spool) and self._closing:
+            if not spool.empty and not await self._drain(store, spool) and self._closing.is_set():
                 await self._spool_buffer(spool)
                 return
             if not self._buffer:
@@ -191,7 +193,7 @@ class Journal:
                 continue
             await self._spool_buffer(spool)
             if spool.empty:
-                if self._closing:
+                if self._closing.is_set():
                     return
                 await asyncio.sleep(self._spec.retry_s)
 
@@ -202,7 +204,7 @@ class Journal:
             if await self._send(store, entries):
                 await asyncio.to_thread(spool.drain_to, offset)
                 continue
-            if self._closing:
+            if self._closing.is_set():
                 return False
             await asyncio.sleep(self._spec.retry_s)
             await self._spool_buffer(spool)

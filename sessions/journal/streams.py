@@ -15,7 +15,7 @@ from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisClusterExcept
 from .store import StoredEntry, StoreError
 
 PREFIX = "worldroom:session:"
-BATCH = 1000
+BATCH = 250
 FAULTS = (RedisError, RedisClusterException, OSError)
 
 APPEND = """
