@@ -7,6 +7,7 @@ engine, so each of them replays. Knows no viewer.
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -22,11 +23,14 @@ from .lane import TAKEN_MAX, Lane
 from .prompt_versions import PromptVersion
 from .prompting import Prompting
 
+log = logging.getLogger(__name__)
+
 NO_FORK = "no_fork"
 
 
 class Beside:
-    """`playing` tells the card of a world that runs, else None; `take` gets events of worlds that are made."""
+    """`take` gets events of worlds that are made, `ended` the code of a fault that ends one of them. `fault`: tells and
+    counts one."""
 
     def __init__(
         self,
@@ -37,9 +41,11 @@ class Beside:
         audience: Audience,
         take: Callable[[api.Event], None],
         ended: Callable[[str], None],
+        fault: Callable[[api.Fault], None],
     ) -> None:
         self._futures, self._door, self._chronicle = futures, door, chronicle
-        self._prompting, self._audience, self._take, self._ended = prompting, audience, take, ended
+        self._prompting, self._audience, self._take = prompting, audience, take
+        self._ended, self._fault = ended, fault
         self.lanes: tuple[Lane, ...] = ()
         self.busy = False
         """A fork is on its way."""
@@ -105,6 +111,10 @@ class Beside:
                         problem = Problem(code=answer.code, detail=answer.detail, id=ack.id)
             if problem is None:
                 problem = await self._part(lanes, participant, ack)
+        except Exception as error:  # nobody awaits this task: who asked would wait for ever
+            log.exception("session %s: it could not be forked", self._futures.world)
+            self._fault(api.Fault(self._futures.world, NO_FORK, type(error).__name__, fatal=False))
+            problem = Problem(code=NO_FORK, detail="the fork failed", id=ack.id)
         finally:
             self.busy, self._waiting = False, ()
         if problem is not None:

@@ -22,6 +22,7 @@ from ..states import Cause, may, move
 from .ack import PendingAck, Reply
 from .adapters import SessionStack
 from .chronicle import Chronicle
+from .chunks import Chunks
 from .faults import FaultsTold
 from .futures import Future, Futures
 from .inbox import Inbox, keymap, partly
@@ -46,27 +47,36 @@ class Session:
         engine: api.SuspendableEngine | None = None,
     ) -> None:
         self.spec, self.state = spec, messages.WorldState.OPENING
-        self.epoch, self.next_chunk = 0, 0
+        self._door, self._counters, self._audience = door, counters, audience
+        self._paused = False
         self.prompts, self._inflight = PromptMemory(), InflightInputs()
-        self.card: api.CardInfo | None = None
         self._chronicle = Chronicle(journal, spec.name, lambda: self.epoch)
         self.record = self._chronicle.record
         """Journal an event; also for what happens around the session: who came, went or took the wheel."""
         self._futures = Futures(spec.name, door, clock, engine)
-        self._door, self._counters, self._audience = door, counters, audience
-        self._inbox: Inbox | None = None
-        self._paused = False
         given = door, self.record, self._inflight, audience
         self._prompting = Prompting(self.prompts, *given, lambda: self.turns.worlds)
         self.adapters = SessionStack(*given, lambda: self.world)
+        self._faults = FaultsTold(self.record, audience, self._prompting, self.adapters, counters, clock)
+        chronicled = self._chronicle, counters, audience, self._inflight, self._futures
+        steering = self.prompts, self._prompting, self.adapters
+        self._chunks = Chunks(door, *chronicled, *steering, lambda *begun: self.turns.beside.began(*begun))
         told = self._chronicle, self._prompting, self.prompts, self._inflight, audience
         asked = self._playing, spec.seed_of
-        self.turns = Turns(
-            spec.seed, self._futures, door, *told, *asked, self._turned, self._begin_when_prompted, self.take
-        )
-        self._first_chunk: int | None = None
-        """The chunk that is due while the world waits for its first prompt."""
-        self._faults = FaultsTold(self.record, audience, self._prompting, self.adapters, counters, clock)
+        answers = self._turned, self._chunks.due, self.take, self._faults.tell
+        self.turns = Turns(spec.seed, self._futures, door, *told, *asked, *answers)
+
+    @property
+    def epoch(self) -> int:
+        return self._chunks.epoch
+
+    @property
+    def next_chunk(self) -> int:
+        return self._chunks.next
+
+    @property
+    def card(self) -> api.CardInfo | None:
+        return self._chunks.card
 
     @property
     def world(self) -> str:
@@ -83,20 +93,20 @@ class Session:
             self.state = move(self.state, Cause.REFUSED, lambda *_: None)
             return answer
         self._counters.sessions_opened += 1
-        self.card = card = answer.card
+        self._chunks.card = card = answer.card
         self._futures.weights = answer.weights
         self.record(self.spec.opened(answer))
         self._move(Cause.OPENED)
         if (text := self.spec.first_text(card)) is not None:
             self._prompting.ask(text, messages.Transition.CUT, frames=0)
         self.adapters.begin(self.spec.adapters, card)
-        self._begin_when_prompted(self._first_chunk)
+        self._chunks.go_on()
         return None
 
     def restore(self, record: SessionRecord, card: api.CardInfo) -> None:
         """`open` for a session whose world the engine has restored: it stands still until somebody is connected."""
-        self.card, self._futures.weights = card, record.weights
-        self.epoch, self.next_chunk, self._paused = record.epoch, record.chunk, record.paused
+        chunks, self._futures.weights, self._paused = self._chunks, record.weights, record.paused
+        chunks.card, chunks.epoch, chunks.next = card, record.epoch, record.chunk
         self.prompts.restore(record.prompts)
         self.adapters.restore(record.adapters)
         noise = record.branch if record.noise < 0 else record.noise
@@ -134,7 +144,7 @@ class Session:
         self._counters.sessions_closed += 1
         self.record(events.SessionClosed(reason=reason))
         self._chronicle.end()
-        self._inbox = None
+        self._chunks.steered_by(None)
         self._audience.close(reason)
 
     def hold(self) -> None:
@@ -163,9 +173,7 @@ class Session:
 
     def steered_by(self, inbox: Inbox | None) -> None:
         """From the next chunk on this inbox steers; None releases every key."""
-        if inbox is not None:
-            inbox.flush()
-        self._inbox = inbox
+        self._chunks.steered_by(inbox)
 
     def prompt(self, message: messages.Prompt, participant: str, reply: Reply) -> None:
         self._counters.prompts += self._prompting.asked(message, self._opened(), participant, reply)
@@ -184,8 +192,7 @@ class Session:
             return
         self._move(Cause.RESUME)
         self._paused = False
-        if self._inbox is not None:
-            self._inbox.flush()  # taps at a still picture steer nothing
+        self._chunks.flush()  # taps at a still picture steer nothing
         self.turns.tell_worlds(api.Resume)
         reply(messages.Accepted(id=message.id))
         self._inflight.expect(PendingAck(message.id, reply))
@@ -201,11 +208,10 @@ class Session:
         `seed` None = one that this session has not had.
         """
         self.turns.stand_alone(participant)
-        self.epoch = self._futures.start_anew()
+        self._chunks.epoch = self._futures.start_anew()
         seed = self.spec.seed_of(self.epoch) if seed is None else seed
         self.prompts.settle()
-        if self._inbox is not None:
-            self._inbox.flush()
+        self._chunks.flush()
         self._door.post(api.Supersede(self.world, self.epoch, True, seed, first_frames))
         self.record(events.EpochStarted(self.epoch, seed, participant, first_frames))
         self._counters.resets += 1
@@ -214,10 +220,7 @@ class Session:
 
     def _turned(self, epoch: int) -> None:
         """The world that plays is another one, in a new epoch."""
-        self._cancelled(self.epoch, self.next_chunk - 1)
-        self.epoch = epoch
-        if self._inbox is not None:
-            self._inbox.flush()
+        self._chunks.turned(epoch)
         self._audience.tell(messages.StateChanged(state=self.state, epoch=self.epoch))
 
     def feedback(self, message: messages.Feedback, participant: str, reply: Reply) -> None:
@@ -237,80 +240,36 @@ class Session:
             return
         match event:
             case api.ChunkDue():
-                if not self._inflight.outstanding(self.epoch, event.chunk):  # else the answer is on its way
-                    self._begin_when_prompted(event.chunk)
+                self._chunks.asked_for(event.chunk)
             case api.Frame():
-                self._frame(event)
+                self._chunks.shown(event)
             case api.Rendered():
                 self._audience.rendered(event, self._inflight.hold_us(event.frame))
             case api.ChunkDone():
-                self._done(event)
+                self._chunks.done(event)
             case api.ChunkCancelled():
-                self._counters.chunks_cancelled += 1
-                self.record(events.ChunkDropped(chunk=event.chunk, epoch=event.epoch))
-                self._cancelled(event.epoch, event.chunk)
+                self._chunks.cancelled(event)
             case api.PromptEncoded():
                 self._prompting.encoded(event)
-                self._begin_when_prompted(self._first_chunk)
+                self._chunks.go_on()
             case api.AdaptersReady():
                 self.adapters.ready(event)
-                self._begin_when_prompted(self._first_chunk)
+                self._chunks.go_on()
             case api.Fault():
                 self._fault(event)
             case _:
                 assert_never(event)
 
-    def _begin_when_prompted(self, chunk: int | None) -> None:
-        """The first chunk of a world waits for the embedding of its first prompt; no later one ever waits."""
-        if chunk is None:
-            return
-        if self.card is None or self.prompts.first_waits or self.adapters.waits:
-            self._first_chunk = chunk
-        else:
-            self._begin(chunk)
-
-    def _begin(self, chunk: int) -> None:
-        card, epoch = self._opened(), self.epoch
-        self._first_chunk = None
-        self._prompting.begin(chunk)
-        conditions = self._inflight.begin(epoch, chunk, card, self._inbox, self.prompts, self.adapters.now.shares)
-        self.next_chunk = chunk + 1
-        self._counters.chunks_begun += 1
-        self.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
-        # Last, because the engine may answer within the call.
-        self._door.post(api.Begin(session=self.world, chunk=chunk, conditions=conditions))
-        self.turns.beside.began(chunk, conditions)
-
-    def _cancelled(self, epoch: int, chunk: int) -> None:
-        if self._inflight.cancelled(epoch, chunk, same_world=epoch == self.epoch):
-            self.prompts.rebuild()
-
-    def _frame(self, frame: api.Frame) -> None:
-        if frame.epoch < self.epoch:
-            self._counters.frames_old_epoch += 1
-            return
-        self._counters.frames += 1
-        self._chronicle.shown(frame)
-        self._audience.show(frame, self._inflight.hold_us(frame))
-
-    def _done(self, event: api.ChunkDone) -> None:
-        self._counters.chunks_done += 1
-        self._counters.chunks_late += event.late
-        conditions = self._inflight.done(event.epoch, event.chunk)
-        if conditions is not None:
-            self._futures.committed(event, conditions)
-        self.record(events.ChunkCommitted(event.chunk, event.epoch, event.digest, event.late_us, event.timings))
-
     def _fault(self, event: api.Fault) -> None:
-        if event.of_chunk and self._inflight.failed(self.epoch, self.next_chunk - 1):
-            self.prompts.rebuild()
+        if event.of_chunk:
+            self._chunks.failed()
         self._faults.tell(event)
         if event.ends:
             self.close(event.code)
         elif event.fatal:
             self._stand_still()
         else:
-            self._begin_when_prompted(self._first_chunk)
+            self._chunks.go_on()
 
     def _stand_still(self) -> None:
         """Until who drives resumes the world."""

@@ -5,6 +5,7 @@ epoch.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 
@@ -22,6 +23,8 @@ from .prompt_versions import PromptVersion
 from .prompting import Prompting
 from .prompts import PromptMemory
 
+log = logging.getLogger(__name__)
+
 VERDICTS = {
     Keep.THIS: events.Verdict.CHOSEN,
     Keep.OTHER: events.Verdict.CHOSEN,
@@ -36,7 +39,7 @@ class Turns:
 
     `playing`: the card of a world that runs, else None; `seed_of(epoch)`: a seed that it has not had.
     `turned(epoch)`: its world is another one; `begin(chunk)`: which waits for the conditions of that chunk; `take`:
-    events of worlds that are made.
+    events of worlds that are made; `fault`: tells and counts one.
     """
 
     def __init__(
@@ -54,13 +57,15 @@ class Turns:
         turned: Callable[[int], None],
         begin: Callable[[int], None],
         take: Callable[[api.Event], None],
+        fault: Callable[[api.Fault], None],
     ) -> None:
         self._seed, self._futures, self._door, self._chronicle = seed, futures, door, chronicle
         self._prompting, self._prompts, self._inflight, self._audience = prompting, prompts, inflight, audience
         self._playing, self._seed_of = playing, seed_of
-        self._turned, self._begin, self._take = turned, begin, take
+        self._turned, self._begin, self._take, self._fault = turned, begin, take, fault
         self._turning: asyncio.Task[None] | None = None
-        self.beside = Beside(futures, door, chronicle, prompting, audience, take, lambda code: self.stand_alone(""))
+        given = door, chronicle, prompting, audience
+        self.beside = Beside(futures, *given, take, lambda code: self.stand_alone(""), fault)
 
     @property
     def busy(self) -> bool:
@@ -225,20 +230,33 @@ class Turns:
         self._turning = asyncio.get_running_loop().create_task(self._make(turn, keep, left, before))
 
     async def _make(self, turn: Turn, keep: bool, left: Future, before: Future | None) -> None:
-        futures = self._futures
-        refused = await futures.take(turn, self._take)
+        refused: api.Refused | None = None
+        fault: api.Fault | None = None
+        try:
+            refused = await self._futures.take(turn, self._take)
+        except Exception as problem:  # nobody awaits this task: the world would stand still for ever
+            log.exception("session %s: another future of it could not be made", left.world)
+            fault = api.Fault(left.world, "turn_failed", type(problem).__name__, fatal=False)
         self._turning = None
-        if refused is None:
-            if not keep:
-                for world in (left, before):
-                    if world is not None:
-                        self._door.post(api.Close(session=world.world))
+        if self._chronicle.ended:
+            self._door.post(api.Close(session=turn.future.world))
+        elif fault is not None:
+            self._stay(turn, left, None if keep else before)
+            self._fault(fault)
+        elif refused is not None:
+            self._stay(turn, left, None if keep else before)
+            self._audience.tell(Problem(code="no_place", detail=refused.detail))
+        else:
+            for world in () if keep else (left, before):
+                if world is not None:
+                    self._door.post(api.Close(session=world.world))
             self._prompting.ask_again()
-            return
-        futures.back_to(left, None if keep else before)
+
+    def _stay(self, turn: Turn, left: Future, other: Future | None) -> None:
+        """The other future cannot be had: the world goes on as it was, in a new epoch."""
+        self._futures.back_to(left, other)
         self._chronicle.branch = left.branch
-        epoch, noise = turn.future.epoch, left.foreign_noise
-        self._chronicle.record(events.WorldTurned(epoch, futures.next_chunk, left.branch, left.epoch, "", noise))
-        self._audience.tell(Problem(code="no_place", detail=refused.detail))
+        epoch, chunk, noise = turn.future.epoch, self._futures.next_chunk, left.foreign_noise
+        self._chronicle.record(events.WorldTurned(epoch, chunk, left.branch, left.epoch, "", noise))
         self._prompting.ask_again()
         self._door.post(api.Resume(session=left.world))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.caches.parts import PartLost
@@ -19,19 +20,21 @@ from worldroom.tests.local_worker import LocalClient, ready
 
 
 class LateEdge(LocalClient):
-    """Its worker has done all it was told before the edge makes a world again. `broken`: a part of that is gone."""
+    """Its worker has done all it was told before the edge makes a world again. `breaks`: what that comes to instead."""
 
-    broken = False
+    breaks: Exception | None = None
 
     async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
         await asyncio.sleep(0.2)
-        if self.broken:
-            raise PartLost("a part of the world is gone")
+        if self.breaks is not None:
+            raise self.breaks
         return await super().restore(world, events)
 
 
-async def two_futures(broken: bool) -> tuple[list[messages.ServerMessage], int]:
-    """A world that went back, and on in the other future: what its driver was told, and the epoch of the last frame."""
+async def two_futures(breaks: Exception | None) -> tuple[list[messages.ServerMessage], int, int]:
+    """A world that went back, and on in the other future: what its driver was told, the epoch of the last frame, and
+    faults that were counted.
+    """
     client = await ready(LateEdge(toy(), EngineSpec(slots=5, share_cap=1.0)))
     clock, screen = LoopClock(asyncio.get_running_loop()), Screen()
     spec = RoomsSpec(card=client.cards()[0].name, lease_s=600.0)
@@ -41,24 +44,33 @@ async def two_futures(broken: bool) -> tuple[list[messages.ServerMessage], int]:
     await asyncio.sleep(4.0)
     driver.receive(messages.Rewind(1, 1.0))
     await asyncio.sleep(2.0)
-    client.broken = broken
+    client.breaks = breaks
     driver.receive(messages.Choose(2, messages.Keep.OTHER))
     await asyncio.sleep(1.0)
-    told, epoch = [*screen.messages], screen.frames[-1].epoch
+    told, epoch, faults = [*screen.messages], screen.frames[-1].epoch, rooms.counters().faults
     await rooms.close()
     await client.close()
-    return told, epoch
+    return told, epoch, faults
 
 
 def test_the_other_future_keeps_its_parts_until_it_is_made_again() -> None:
-    told, epoch = run(two_futures(broken=False))
+    told, epoch, faults = run(two_futures(None))
     assert [m for m in told if isinstance(m, messages.Problem)] == []
     assert [m.id for m in told if isinstance(m, messages.Applied)] == [1, 2]
-    assert epoch == 2
+    assert (epoch, faults) == (2, 0)
 
 
-def test_a_future_whose_parts_are_lost_is_refused_and_the_world_goes_on() -> None:
-    told, epoch = run(two_futures(broken=True))
-    assert [m.code for m in told if isinstance(m, messages.Problem)] == ["no_place"]
+@pytest.mark.parametrize(
+    ("breaks", "code", "counted"),
+    [
+        (PartLost("a part of the world is gone"), "no_place", 0),
+        (OSError("no space left"), "turn_failed", 1),
+        (KeyError("nobody thought of this"), "turn_failed", 1),
+    ],
+)
+def test_a_future_that_cannot_be_had_is_said_and_the_world_goes_on(breaks: Exception, code: str, counted: int) -> None:
+    told, epoch, faults = run(two_futures(breaks))
+    assert [m.code for m in told if isinstance(m, messages.Problem)] == [code]
     assert [m.id for m in told if isinstance(m, messages.Applied)] == [1, 2], "by the world that went on"
     assert epoch == 2, "behind the turn that was none"
+    assert faults == counted

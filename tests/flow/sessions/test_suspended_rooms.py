@@ -12,7 +12,7 @@ from worldroom.engine import api
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.journal.redis_embedded import EmbeddedRedis
-from worldroom.sessions.messages import Input, Prompt, Role, Transition, Welcome
+from worldroom.sessions.messages import Accepted, Feedback, Input, Problem, Prompt, Role, Transition, Welcome
 from worldroom.sessions.rooms import suspend_store
 from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.participant import Participant
@@ -115,6 +115,20 @@ async def test_place_wheel_prompt_and_chunk_go_on(redis: EmbeddedRedis) -> None:
         begun = [event for event in here.journal.buffered(welcome.session) if isinstance(event, events.ChunkBegun)]
         assert begun[0].conditions.prompts == (api.PromptShare("key:dusk", 1.0),)
         assert here.journal.number(welcome.session) > len(here.journal.buffered(welcome.session)), "numbers go on"
+
+
+async def test_what_was_shown_before_can_be_rated_after_a_restart(redis: EmbeddedRedis) -> None:
+    token, before, chunk = await played(redis)
+    async with house(redis) as here:
+        driver, screen = await here.join(token)
+        driver.receive(Feedback(id=7, chunk=chunk - 1, value=1))
+        driver.receive(Feedback(id=8, chunk=chunk + 1000, value=1))
+        answers = [message for message in screen.messages if isinstance(message, Accepted | Problem)]
+        assert answers[0] == Accepted(id=7)
+        assert isinstance(answers[1], Problem) and (answers[1].id, answers[1].code) == (8, "not_shown")
+        given = [event for event in here.journal.buffered(before.session) if isinstance(event, events.FeedbackGiven)]
+        assert [(event.chunk, event.epoch) for event in given] == [(chunk - 1, 0)]
+        assert given[0].frame >= 0, "a server that was told to stop knew which"
 
 
 async def test_a_room_comes_back_once(redis: EmbeddedRedis) -> None:
