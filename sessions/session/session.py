@@ -63,8 +63,8 @@ class Session:
         self._chunks = Chunks(door, *chronicled, *steering, lambda *begun: self.turns.beside.began(*begun))
         told = self._chronicle, self._prompting, self.prompts, self._inflight, audience
         asked = self._playing, spec.seed_of
-        answers = self._turned, self._chunks.due, self.take, self._faults.tell
-        self.turns = Turns(spec.seed, self._futures, door, *told, *asked, *answers)
+        begin, fault = self._chunks.due, self._faults.tell
+        self.turns = Turns(spec.seed, self._futures, door, *told, *asked, self._turned, begin, self.take, fault)
 
     @property
     def epoch(self) -> int:
