@@ -12,7 +12,6 @@ Knows nothing of what a world is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from .parts import PartLost, WorldManifest, WorldPart, checked, manifest_of
@@ -22,21 +21,21 @@ ASIDE = "aside "
 """Begins the name under which a suspended world waits for another server."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreBudget:
-    """Bytes of all sessions together; None = as many as there are."""
-
-    memory: int | None = None
-    disk: int | None = None
-
-
 class SnapshotFolder:
-    """See the module docstring. `disk` None = nothing is persisted."""
+    """See the module docstring. `disk` None = nothing is persisted.
 
-    def __init__(self, folder: Path, disk: Path | None = None, budget: StoreBudget | None = None) -> None:
-        budget = budget or StoreBudget()
-        self._memory = Tier(folder, budget.memory)
-        self._disk = None if disk is None else Tier(disk, budget.disk)
+    `memory_max`, `disk_max`: bytes of all sessions together; None = as many as there are.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        disk: Path | None = None,
+        memory_max: int | None = None,
+        disk_max: int | None = None,
+    ) -> None:
+        self._memory = Tier(folder, memory_max)
+        self._disk = None if disk is None else Tier(disk, disk_max)
 
     @property
     def bytes_used(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...models.contract.recipe import RuntimeChoice
-from ..caches.store import SnapshotFolder, StoreBudget
+from ..caches.store import SnapshotFolder
 from ..spec import EngineSpec
 from .devices import WorkerDevice, default_device
 from .ipc import Boot
@@ -48,7 +48,7 @@ class WorkerSpec:
 
 def store_of(folder: Path, disk: Path | None, spec: EngineSpec) -> SnapshotFolder:
     """Where the worlds of one edge are written down."""
-    return SnapshotFolder(folder, disk, StoreBudget(spec.worlds_memory, spec.worlds_disk))
+    return SnapshotFolder(folder, disk, spec.worlds_memory, spec.worlds_disk)
 
 
 def fresh_folder() -> Path:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.philox import NoiseKey, gaussian
-from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import Features as PromptFeatures
 from ..shared.steps import last_picture, mixed_tensors
 from .networks import Features
@@ -96,10 +96,6 @@ class Encoded(msgspec.Struct, frozen=True):
 
 class Denoised(msgspec.Struct, frozen=True):
     velocity_FCHW: Latent
-
-
-class Committed(msgspec.Struct, frozen=True):
-    """The cache is staged in the slab; nothing comes back."""
 
 
 class Decoded(msgspec.Struct, frozen=True):

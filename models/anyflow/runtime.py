@@ -18,7 +18,7 @@ from torch import Tensor
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loaded import Copied
-from ..contract.loop import StepKind
+from ..contract.loop import Committed, StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
@@ -26,7 +26,6 @@ from .loop import (
     AnyFlowResult,
     AnyFlowRow,
     CommitRow,
-    Committed,
     Decoded,
     DecodeRow,
     Denoised,

@@ -91,6 +91,11 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Committed:
+    """Result of a step that only writes: its entries are staged in the slab, nothing comes back."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ask(Generic[Carry]):
     """What one chunk starts from. Noise may depend on (seed, branch, chunk, step) alone.
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, gaussian
 from ..shared.road.autoencoder import DriveAutoencoder
-from .transformer import CommittedKV, CondB, DreamTransformer, KVView
+from ..shared.road.blocks import CommittedKV, KVView
+from .transformer import CondB, DreamTransformer
 
 SIGMAS = {1: (1.0,), 2: (1.0, 0.5), 4: (1.0, 0.75, 0.5, 0.25)}
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
 from ..shared.road.autoencoder import DriveAutoencoder
+from ..shared.road.blocks import CommittedKV, KVView
 from ..shared.road.chunk import DecodeRow
 from ..shared.road.kept import KeptFrames, LookOf, decoded, load_both, stacked
 from ..shared.road.look import LOOK
@@ -19,7 +20,7 @@ from ..shared.steps import misplaced, needed, paired
 from . import card as sizes
 from .loop import Denoised, DenoiseRow, DreamResult, DreamRow, Made
 from .shape import DreamShape
-from .transformer import CommittedKV, CondB, DreamTransformer, KVView
+from .transformer import CondB, DreamTransformer
 
 CONTROLS = 4
 SHAPE = DreamShape(controls=CONTROLS, look=LOOK)

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..shared.road.blocks import Spatial, Temporal, TiledLinear, modulated
+from ..shared.road.blocks import CommittedKV, KVView, Spatial, Temporal, TiledLinear, modulated
 from .card import PICTURE_TOKENS, REGISTERS
 from .recurrent import Reader, Recurrent, Spread
 from .shape import DreamShape
@@ -45,23 +45,6 @@ class CondB:
     look_BL: Tensor
     noise_BZ: Tensor
     state_BR: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class KVView:
-    """Committed K and V [B, L, N, H, S, D], and each entry's age in frames: 1 is the frame before; 0 empty."""
-
-    k_BLNHSD: Tensor
-    v_BLNHSD: Tensor
-    ages_BS: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedKV:
-    """K and V of one clean frame [B, L, N, H, D], to be staged into a free ring entry."""
-
-    k_BLNHD: Tensor
-    v_BLNHD: Tensor
 
 
 @dataclass(frozen=True, slots=True)

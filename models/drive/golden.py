@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, gaussian
 from ..shared.road.autoencoder import DriveAutoencoder
+from ..shared.road.blocks import CommittedKV, KVView
 from . import innovations
-from .transformer import CommittedKV, CondB, DriveTransformer, KVView
+from .transformer import CondB, DriveTransformer
 
 SIGMAS = {1: (1.0,), 2: (1.0, 0.5), 3: (1.0, 0.67, 0.33), 4: (1.0, 0.75, 0.5, 0.25)}
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
 from ..shared.road.autoencoder import DriveAutoencoder
+from ..shared.road.blocks import KVView
 from ..shared.road.chunk import DecodeRow
 from ..shared.road.kept import KeptFrames, LookOf, decoded, load_both, stacked
 from ..shared.road.look import LOOK
@@ -21,7 +22,7 @@ from .blocks import DriveShape
 from .innovations import INNOVATIONS
 from .loop import Cond, Denoised, DenoiseRow, DriveResult, DriveRow
 from .memory import CHANNELS, PICTURE_TOKENS
-from .transformer import CondB, DriveTransformer, KVView
+from .transformer import CondB, DriveTransformer
 
 CONTROLS = 4
 SHAPE = DriveShape(

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..shared.road.blocks import Spatial, Temporal, TiledLinear, modulated
+from ..shared.road.blocks import CommittedKV, KVView, Spatial, Temporal, TiledLinear, modulated
 from .blocks import DriveShape, TokenLinear
 from .camera import VIEW, Camera
 from .memory import MEMORY_TOKENS, PICTURE_TOKENS
@@ -42,27 +42,6 @@ class CondB:
     controls_BK: Tensor
     look_BL: Tensor
     innovations_BI: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class KVView:
-    """Committed K and V in ring order [B, L, N, H, S, D], and the age of each entry in frames.
-
-    Ages are relative to the frame being committed (`commit_denoise`) or generated (`denoise`):
-    1 is the frame just before it; 0 marks an empty entry. Entries older than the window are ignored.
-    """
-
-    k_BLNHSD: Tensor
-    v_BLNHSD: Tensor
-    ages_BS: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedKV:
-    """K and V of one clean frame [B, L, N, H, D], to be staged into a free ring entry."""
-
-    k_BLNHD: Tensor
-    v_BLNHD: Tensor
 
 
 @dataclass(frozen=True, slots=True)

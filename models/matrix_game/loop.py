@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.philox import NoiseKey
-from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import last_picture, mixed
 from .actions import action
 from .card import levels
@@ -102,10 +102,6 @@ class Encoded(msgspec.Struct, frozen=True):
 
 class Denoised(msgspec.Struct, frozen=True):
     x_CFHW: Tensor
-
-
-class Committed(msgspec.Struct, frozen=True):
-    """The entry is staged in the slab; nothing comes back."""
 
 
 class Decoded(msgspec.Struct, frozen=True):

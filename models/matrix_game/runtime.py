@@ -18,14 +18,13 @@ from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loaded import Copied
-from ..contract.loop import StepKind
+from ..contract.loop import Committed, StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
 from ..shared.video.vae import WanVae
 from .loop import (
     KEPT,
-    Committed,
     Decoded,
     DecodeRow,
     Denoised,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, integers
-from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from .card import CHANNELS, HEIGHT, RECIPE, WIDTH, ToySpec
 from .markers import BAND, Marker
 
@@ -91,10 +91,6 @@ ToyRow = DenoiseRow | CommitRow | DecodeRow
 
 class Denoised(msgspec.Struct, frozen=True):
     x_C: Latent
-
-
-class Committed(msgspec.Struct, frozen=True):
-    """The entry is staged in the slab; nothing comes back."""
 
 
 class Decoded(msgspec.Struct, frozen=True):

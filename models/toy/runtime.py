@@ -14,13 +14,12 @@ from typing import assert_never
 import numpy as np
 
 from ..contract.cache import CacheView, place
-from ..contract.loop import StepKind
+from ..contract.loop import Committed, StepKind
 from ..shared.steps import misplaced, needed, paired
 from .card import CHANNELS, WINDOW, ToySpec
 from .loop import (
     MODULUS,
     CommitRow,
-    Committed,
     Decoded,
     DecodeRow,
     Denoised,

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ...kernels.philox import NoiseKey
 from ..contract.conditions import Conditions
-from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..contract.recipe import RecipeSpec
 from ..shared.steps import check_pictures, needed, tensors
 from .rows import (
@@ -35,7 +35,6 @@ from .rows import (
     RecacheRow,
     WanResult,
     WanRow,
-    Written,
 )
 from .spec import WanSpec, pixel_frames
 
@@ -163,9 +162,9 @@ class WanLoop:
                 return msgspec.structs.replace(state, x_CFHW=x_CFHW, phase=phase)
             case Encoded(x_CFHW):
                 return msgspec.structs.replace(state, context_CFHW=x_CFHW, phase=Phase.RECACHE)
-            case Written() if state.phase is Phase.RECACHE:
+            case Committed() if state.phase is Phase.RECACHE:
                 return msgspec.structs.replace(state, phase=Phase.DENOISE, rebuilt=self._kept(state))
-            case Written():
+            case Committed():
                 return msgspec.structs.replace(state, phase=Phase.DECODE)
             case Denoised(x_CFHW):
                 step = state.step + 1

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ...kernels.philox import NoiseKey
 from ..contract.conditions import AdapterShare
+from ..contract.loop import Committed
 
 
 class Prompt(msgspec.Struct, frozen=True):
@@ -141,10 +142,6 @@ class Denoised(msgspec.Struct, frozen=True):
     x_CFHW: Tensor
 
 
-class Written(msgspec.Struct, frozen=True):
-    """Entries are in the slab; nothing comes back."""
-
-
 class Decoded(msgspec.Struct, frozen=True):
     frames: NDArray[np.uint8]
     features: tuple[Tensor, ...]
@@ -156,4 +153,4 @@ class Encoded(msgspec.Struct, frozen=True):
     x_CFHW: Tensor
 
 
-WanResult = Denoised | Written | Decoded | Encoded
+WanResult = Denoised | Committed | Decoded | Encoded

@@ -21,7 +21,7 @@ from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.loaded import Copied
-from ..contract.loop import StepKind
+from ..contract.loop import Committed, StepKind
 from ..shared.adapters import Adapters
 from ..shared.captured import CapturedPasses
 from ..shared.compiled import CompileCache
@@ -47,7 +47,6 @@ from .rows import (
     Sharing,
     WanResult,
     WanRow,
-    Written,
 )
 from .slab import Slab
 from .spec import Rollout, WanSpec
@@ -176,7 +175,7 @@ class WanRuntime:
                 return self._commit([row], [view])[0]
             case RecacheRow():
                 self._passes.recache(row, needed(view))
-                return Written()
+                return Committed()
             case DecodeRow():
                 return self._decode(row)
             case EncodeRow():
@@ -228,7 +227,7 @@ class WanRuntime:
 
     # ---- commit ----
 
-    def _commit(self, rows: Sequence[CommitRow], views: Sequence[CacheView | None]) -> list[Written]:
+    def _commit(self, rows: Sequence[CommitRow], views: Sequence[CacheView | None]) -> list[Committed]:
         """All rows in one pass, each into its own staged entry."""
         held = [needed(view) for view in views]
         jobs = [
@@ -236,7 +235,7 @@ class WanRuntime:
             for row, view in zip(rows, held, strict=True)
         ]
         self._passes.commit(jobs, [(view.slot, view.staged) for view in held])
-        return [Written() for _ in rows]
+        return [Committed() for _ in rows]
 
     # ---- pictures ----
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.philox import NoiseKey
-from ..contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
+from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import mixed_tensors
 from .controls import control_vector
 from .spec import SIGMAS, WaypointSpec
@@ -69,10 +69,6 @@ WaypointRow = PassRow | DecodeRow
 
 class Denoised(msgspec.Struct, frozen=True):
     x_TC: Tensor
-
-
-class Committed(msgspec.Struct, frozen=True):
-    """The frame is staged; nothing comes back."""
 
 
 class Decoded(msgspec.Struct, frozen=True):

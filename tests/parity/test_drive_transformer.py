@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from worldroom.models.drive.blocks import DriveShape
 from worldroom.models.drive.memory import PICTURE_TOKENS
-from worldroom.models.drive.transformer import CONTEXT_SIGMA, CommittedKV, CondB, CondBF, DriveTransformer, KVView
+from worldroom.models.drive.transformer import CONTEXT_SIGMA, CondB, CondBF, DriveTransformer
+from worldroom.models.shared.road.blocks import CommittedKV, KVView
 
 torch.set_num_threads(1)
 SHAPE = DriveShape(width=32, heads=2, window=4)

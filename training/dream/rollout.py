@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...models.dream.transformer import CondB, CondBF, DreamTransformer, KVView
+from ...models.dream.transformer import CondB, CondBF, DreamTransformer
+from ...models.shared.road.blocks import KVView
 
 STEPS = {1: (1.0,), 2: (1.0, 0.5), 4: (1.0, 0.75, 0.5, 0.25)}
 

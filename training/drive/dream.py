@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from ...models.drive.memory import PICTURE_TOKENS
-from ...models.drive.transformer import CommittedKV, CondB, DriveTransformer, KVView
+from ...models.drive.transformer import CondB, DriveTransformer
+from ...models.shared.road.blocks import CommittedKV, KVView
 
 ONE_STEP = (1.0,)
 TWO_STEPS = (1.0, 0.5)

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...models.drive.transformer import CondB, KVView
+from ...models.drive.transformer import CondB
+from ...models.shared.road.blocks import KVView
 from ...models.shared.road.look import THEMES, theme_of
 from .course import Networks, drawn, new_course, start_dream
 from .judge import Judge

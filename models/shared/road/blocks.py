@@ -9,6 +9,8 @@ elementwise, a norm or softmax over a last axis, or a product of its own per fra
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -18,6 +20,27 @@ from .sizes import RoadSizes
 
 AT_FIRST = -5.0  # bias of the past before training: a frame learns to listen to it
 _MASKED = -1e4
+
+
+@dataclass(frozen=True, slots=True)
+class KVView:
+    """Committed K and V in ring order [B, L temporal blocks, N, H, S, D], and the age of each entry in frames.
+
+    Ages are relative to the frame that is committed or generated: 1 is the frame just before it, 0 an empty entry.
+    Entries older than the window are ignored.
+    """
+
+    k_BLNHSD: Tensor
+    v_BLNHSD: Tensor
+    ages_BS: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedKV:
+    """K and V of one clean frame [B, L, N, H, D], to be staged into a free ring entry."""
+
+    k_BLNHD: Tensor
+    v_BLNHD: Tensor
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

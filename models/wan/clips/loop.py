@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ....kernels.philox import NoiseKey, gaussian
-from ...contract.loop import Ask, Done, Outcome, Preview, StepKind, WorkPlan
+from ...contract.loop import Ask, Committed, Done, Outcome, Preview, StepKind, WorkPlan
 from ...contract.recipe import RecipeSpec
 from ..card import UNIPC
 from ..loop import mix
@@ -33,7 +33,6 @@ from ..rows import (
     Prompt,
     WanResult,
     WanRow,
-    Written,
 )
 from ..spec import WanSpec, pixel_frames
 from .unipc import Solver, advance, timestep
@@ -141,7 +140,7 @@ class ClipLoop:
                     features=features,
                     digests=(*state.digests, digest),
                 )
-            case Written() | Encoded():
+            case Committed() | Encoded():
                 raise ValueError(f"a clip has no step that answers with {type(result).__name__}")
             case _:
                 assert_never(result)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
-from worldroom.engine.caches.store import SnapshotFolder, StoreBudget
+from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.device.device import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.session.resume_state import ResumeState
@@ -127,7 +127,7 @@ def test_a_world_beyond_the_budget_of_the_store_stays_where_it_is(tmp_path: Path
                 lambda batch: 0.001,
                 (toy(),),
                 EngineSpec(checkpoint_chunks=5, checkpoint_seconds=1e9),
-                store=SnapshotFolder(tmp_path / str(most), budget=StoreBudget(most)),
+                store=SnapshotFolder(tmp_path / str(most), memory_max=most),
                 checkpointed=lambda name, chunk, epoch, kept=kept: kept.append(chunk),
             )
             person = Person(made, "a")

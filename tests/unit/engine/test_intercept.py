@@ -10,12 +10,12 @@ from worldroom.models import catalog
 from worldroom.models.contract.card import Parity
 from worldroom.models.contract.intercept import Carried, CommitAnswered, ExactMode, Intercept, intercept
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.models.contract.loop import StepKind, WorkPlan
+from worldroom.models.contract.loop import Committed, StepKind, WorkPlan
 from worldroom.models.contract.recipe import Precision, RecipeMismatch, RuntimeChoice
 from worldroom.models.drive.skip import SkipCarry, SkipLastPass
 from worldroom.models.parity.session import ChunkInput, ParitySession
 from worldroom.models.shared import serial
-from worldroom.models.toy.loop import Committed, Denoised, DenoiseRow, ToyCarry, ToyResult, ToyRow, ToyState
+from worldroom.models.toy.loop import Denoised, DenoiseRow, ToyCarry, ToyResult, ToyRow, ToyState
 from worldroom.tests.drive_card import drive
 from worldroom.tests.fake_engine import toy
 

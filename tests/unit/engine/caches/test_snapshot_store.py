@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from worldroom.engine.caches.entry_io import ReadEntries, WriteEntries, transfer
 from worldroom.engine.caches.parts import PartLost, WorldPart, manifest_of, part_of
-from worldroom.engine.caches.store import SnapshotFolder, StoreBudget
+from worldroom.engine.caches.store import SnapshotFolder
 from worldroom.engine.caches.tier import StoreFull
 from worldroom.models import catalog
 from worldroom.tests.fake_engine import toy
@@ -104,7 +104,7 @@ def test_a_retired_snapshot_lies_on_the_disk_alone(tmp_path: Path) -> None:
 
 def test_beyond_its_budget_a_world_goes_to_the_disk_then_gives_up_its_way_back_then_is_refused(tmp_path: Path) -> None:
     memory, disk = tmp_path / "memory", tmp_path / "disk"
-    store = SnapshotFolder(memory, disk, StoreBudget(memory=3000, disk=2500))
+    store = SnapshotFolder(memory, disk, 3000, 2500)
     for number in (1, 2):
         store.put("a", b"", number, parts(bytes([number]) * 1000))
     assert store.marks("a") == [1, 2]
