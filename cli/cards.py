@@ -172,7 +172,7 @@ def _check_quality(name: str, long: bool, sheets: Path | None, as_json: bool) ->
         if name == "drive":
             report = drive.measure_card(PAINTED, sheets, not long, progress)
         else:
-            report = dream.measure_card(DREAMED, PAINTED / "judge.safetensors", not long, progress)
+            report = dream.measure_card(DREAMED, PAINTED / "judge.safetensors", sheets, not long, progress)
     failures = report.failures()
     if as_json:
         print_object(report)

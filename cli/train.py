@@ -20,9 +20,14 @@ def train(
     stage: Annotated[list[str] | None, typer.Option(help="Only these stages, in order; default: all.")] = None,
     small: Annotated[bool, typer.Option(help="A smoke test of seconds instead of the real budget.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of data, initialization and order.")] = 0,
+    shipped: Annotated[
+        bool, typer.Option("--shipped", help="Go on from what is shipped: it gives the folder what it lacks (dream).")
+    ] = False,
 ) -> None:
     """Train a world from nothing, on CPU, with progress bars; resumable and seeded."""
     folder = out or Path("runs") / card
+    if shipped:
+        _take_up(card, folder)
     match card:
         case "drive":
             _drive(folder, stage, small, seed)
@@ -30,6 +35,14 @@ def train(
             _dream(folder, stage, small, seed)
         case _:
             raise fail(f"no recipe for card '{card}'{did_you_mean(card, RECIPES)}")
+
+
+def _take_up(card: str, out: Path) -> None:
+    if card != "dream":
+        raise fail(f"--shipped: the recipe of '{card}' cannot go on from what is shipped, only that of 'dream'")
+    from ..training.dream.files import take_up_shipped
+
+    take_up_shipped(out)
 
 
 def _drive(out: Path, names: list[str] | None, small: bool, seed: int) -> None:

@@ -34,13 +34,17 @@ class Luck:
     def draw(self) -> tuple[Array, Array]:
         """Dice [B, 5] of the next frame and the innovations [B, 5] they mean to the simulator."""
         dice = self.rng.standard_normal((len(self.drive_B), DICE))
+        return dice.astype(np.float32), self.meant(dice)
+
+    def meant(self, dice: NDArray[np.floating]) -> Array:
+        """The innovations [B, 5] of these dice; what is carried goes on."""
         self.drive_B = BEND_MEMORY * self.drive_B + math.sqrt(1 - BEND_MEMORY**2) * dice[:, 0]
         self.kind_B2 = np.where(dice[:, 1:3] < KIND_CHANGES, -self.kind_B2, self.kind_B2)
         offered = dice[:, 3:5] > OFFERED
         bend = np.sign(self.drive_B) * np.tanh(np.maximum(np.abs(self.drive_B) - STRAIGHT, 0))
         kinds = np.where(offered, self.kind_B2, 0)
         rows = np.stack([bend, offered[:, 0], kinds[:, 0], offered[:, 1], kinds[:, 1]], 1)
-        return dice.astype(np.float32), rows.astype(np.float32)
+        return rows.astype(np.float32)
 
     def hidden(self) -> Array:
         """What is carried [B, 3]."""

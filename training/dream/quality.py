@@ -20,7 +20,9 @@ from ...models.shared.road.look import THEMES, theme_of
 from ..drive.clips import Keys, Player
 from ..drive.figures import WorldFigures, world_figures
 from ..drive.judge import Judge, load_judge
+from ..drive.quality import save_rows
 from ..drive.simulator.world import switch_theme
+from .journey import Journey, travel
 from .player import Networks, dreamer
 
 SEED = 40_001
@@ -36,6 +38,8 @@ class DreamReport(msgspec.Struct, frozen=True):
     look_biome: float
     look_weather: float
     other_noise: float  # mean difference of pictures (of 255) after 24 frames, by noise alone
+    journey: Journey  # 300 frames, or 2,000
+    far: Journey | None  # 10,000 frames; None in the short form
     world: WorldFigures
 
     def failures(self) -> list[str]:
@@ -46,27 +50,39 @@ class DreamReport(msgspec.Struct, frozen=True):
             "time of day after a switch": (self.look_time, 0.95),
             "biome after a switch": (self.look_biome, 0.95),
             "weather after a switch": (self.look_weather, 0.95),
+            f"road present in {self.journey.frames:,} frames": (self.journey.road, 0.97),
         }
+        if self.far is not None:
+            least[f"road present in {self.far.frames:,} frames"] = (self.far.road, 0.95)
         low = [f"{name} {value:.3f} is below {mark}" for name, (value, mark) in least.items() if value < mark]
         if self.braked_speed > 3.0:
             low.append(f"speed after braking {self.braked_speed:.2f} is above 3.0")
         return low + self.world.failures()
 
 
-def measure_card(weights: Path, judge: Path, short: bool, progress: Callable[[int], None]) -> DreamReport:
-    """Measure the files the card serves, with the recipe's default number of steps."""
-    return measure(
-        Networks(*load_networks(weights), RECIPE.levels(RECIPE.default.steps)), load_judge(judge), short, progress
-    )
+def measure_card(
+    weights: Path, judge: Path, sheets: Path | None, short: bool, progress: Callable[[int], None]
+) -> DreamReport:
+    """Measure the files the card serves, with the recipe's default number of steps. `sheets` gets pictures."""
+    networks = Networks(*load_networks(weights), RECIPE.levels(RECIPE.default.steps))
+    return measure(networks, load_judge(judge), sheets, short, progress)
 
 
 @torch.inference_mode()
-def measure(networks: Networks, judge: Judge, short: bool, progress: Callable[[int], None]) -> DreamReport:
+def measure(
+    networks: Networks, judge: Judge, sheets: Path | None, short: bool, progress: Callable[[int], None]
+) -> DreamReport:
     """On one thread; `progress` is told of frames."""
     torch.set_num_threads(1)
     sessions = 16 if short else 48
     early, late = steer_signs(networks, judge, sessions)
     time, biome, weather = switched(networks, judge, sessions)
+    trip, stills = travel(networks, judge, 5 if short else 10, 300 if short else 2000, SEED + 9, progress)
+    far, far_stills = (None, None) if short else travel(networks, judge, 10, 10_000, SEED + 10, progress)
+    for name, pictures in (("journey", stills), ("far", far_stills)):
+        if sheets is not None and pictures is not None:
+            sheets.mkdir(parents=True, exist_ok=True)
+            save_rows(pictures, sheets / f"{name}.png")
     return DreamReport(
         steps=len(networks.sigmas),
         steer_sign_12=early,
@@ -76,6 +92,8 @@ def measure(networks: Networks, judge: Judge, short: bool, progress: Callable[[i
         look_biome=biome,
         look_weather=weather,
         other_noise=other_noise(networks),
+        journey=trip,
+        far=far,
         world=world_figures(partial(dreamer, networks), judge, SEED, short, progress),
     )
 

@@ -3,6 +3,7 @@
     <out>/autoencoder.pt         drive's autoencoder, trained on                    (autoencoder)
     <out>/shards/*.npz           simulated driving in latents, train and held       (data)
     <out>/recurrence.pt          what moves recurrent tokens on                     (recurrence)
+    <out>/lasting.pt             the same, when it has learned to last              (lasting)
     <out>/reader.pt              what finds the first ones in pictures              (reader)
     <out>/spread.pt              what tells places of a picture of tokens           (seeing)
     <out>/paint.pt               what paints single pictures                        (paint)
@@ -17,7 +18,6 @@ Budgets are iterations, so that a stopped, slow or shared machine gives the same
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,16 +30,14 @@ import torch
 from rich.console import Console
 
 from ...models.dream.shape import DreamShape
-from ...models.dream.transformer import DreamTransformer
 from ...models.drive.card import WEIGHTS as PAINTED
 from ...models.drive.runtime import load_networks
-from ...models.shared.road.autoencoder import DriveAutoencoder
 from ..drive.chains import BRIEF, Phase
-from ..drive.optimise import load_checkpoint
 from ..progress import Bar, each
 from . import (
     stage_autoencoder,
     stage_decoder,
+    stage_lasting,
     stage_paint,
     stage_reader,
     stage_recurrence,
@@ -47,19 +45,17 @@ from . import (
     stage_student,
     stage_teacher,
 )
-from .data import Shard, read_shard, shard_path, simulate, write_shard
-from .export import save_openings, save_weights
+from .data import shard_path, simulate, write_shard
+from .files import HELD_SEED, autoencoder_of, export, network_of, recurrence_of, shards_in, store_in
 from .inherit import begun
 from .quality import measure_card
-from .windows import Store, store_of
-
-HELD_SEED = 9001
 
 
 class Stage(StrEnum):
     AUTOENCODER = "autoencoder"
     DATA = "data"
     RECURRENCE = "recurrence"
+    LASTING = "lasting"
     READER = "reader"
     SEEING = "seeing"
     PAINT = "paint"
@@ -82,6 +78,7 @@ class Budget:
     frames: int = 480
     drives: tuple[int, int] = (1536, 420)  # sessions, frames of each: what the recurrence sees
     phases: tuple[Phase, ...] = stage_recurrence.PHASES
+    lasting: int = 6000
     reader: int = 3000
     seeing: tuple[int, int] = (60_000, 3000)  # frames, iterations
     paint: int = 6000
@@ -98,6 +95,7 @@ SMALL = Budget(
     frames=70,
     drives=(16, 60),
     phases=BRIEF,
+    lasting=2,
     reader=2,
     seeing=(500, 2),
     paint=2,
@@ -123,6 +121,8 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: Bar) -> None:
             _drive_on(out, budget, seed, bar)
         case Stage.RECURRENCE:
             _recurrence(out, budget, seed, bar)
+        case Stage.LASTING:
+            _lasting(out, budget, seed, bar)
         case Stage.READER:
             _reader(out, budget, seed, bar)
         case Stage.SEEING:
@@ -139,12 +139,12 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: Bar) -> None:
                 bar.at(r.iteration, f"{own}, to the teacher {r.taught:.4f}, recorded {r.recorded:.4f}")
 
             teacher = network_of(out / "teacher.pt")
-            stage_student.train(_store(out, "train"), teacher, out / "student.pt", budget.student, seed, dreamed)
+            stage_student.train(store_in(out, "train"), teacher, out / "student.pt", budget.student, seed, dreamed)
         case Stage.DECODER:
             bar.total(budget.decoder)
             student, autoencoder = network_of(out / "student.pt"), autoencoder_of(out / "autoencoder.pt")
             small = budget.frames < 100
-            recurrence = _recurrence_of(out)
+            recurrence = recurrence_of(out)
             sessions, each_of = (4, 4) if small else (64, 240)
             pairs = stage_decoder.pairs(student, autoencoder, recurrence, seed, sessions, each_of)
             held_x = stage_autoencoder.frames(HELD_SEED + 1, 8 if small else 48, 2 if small else 4)
@@ -160,50 +160,14 @@ def _run(out: Path, stage: Stage, budget: Budget, seed: int, bar: Bar) -> None:
         case Stage.EXPORT:
             export(out, out / "weights", f"seed {seed}, {budget}")
         case Stage.QUALITY:
-            report = measure_card(out / "weights", PAINTED / "judge.safetensors", False, bar.add)
+            report = measure_card(out / "weights", PAINTED / "judge.safetensors", out / "sheets", False, bar.add)
             (out / "quality.json").write_bytes(msgspec.json.format(msgspec.json.encode(report)))
         case _:
             assert_never(stage)
 
 
-def export(out: Path, weights: Path, made_by: str) -> None:
-    """Write transformer, autoencoder and openings as the card reads them; the text table is drive's."""
-    last = next(path for name in ("student", "teacher", "paint") if (path := out / f"{name}.pt").exists())
-    autoencoder = autoencoder_of(out / "decoder.pt" if (out / "decoder.pt").exists() else out / "autoencoder.pt")
-    metadata = {"recipe": "dream-1", "made_by": made_by}
-    save_weights(network_of(last), weights / "transformer.safetensors", metadata)
-    save_weights(autoencoder, weights / "autoencoder.safetensors", metadata)
-    save_openings(autoencoder, HELD_SEED, weights / "openings.safetensors")
-    shutil.copyfile(PAINTED / "text.safetensors", weights / "text.safetensors")
-
-
-def network_of(path: Path) -> DreamTransformer:
-    """The averaged network of a checkpoint."""
-    network = DreamTransformer(DreamShape())
-    network.load_state_dict(load_checkpoint(path).average)
-    return network
-
-
-def autoencoder_of(path: Path) -> DriveAutoencoder:
-    model = DriveAutoencoder()
-    model.load_state_dict(load_checkpoint(path).average)
-    return model.eval().requires_grad_(False)
-
-
-def _store(out: Path, name: str) -> Store:
-    return store_of(_shards(out, name), _recurrence_of(out), 1)
-
-
-def _shards(out: Path, name: str) -> list[Shard]:
-    return [read_shard(path) for path in sorted((out / "shards").glob(f"{name}-*.npz"))]
-
-
 def _drives(budget: Budget, seed: int) -> stage_recurrence.Drives:
     return stage_recurrence.drives(seed + 31, *budget.drives)
-
-
-def _recurrence_of(out: Path) -> stage_recurrence.Recurrence:
-    return stage_recurrence.load_recurrence(out / "recurrence.pt", DreamShape())
 
 
 def _recurrence(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
@@ -218,12 +182,24 @@ def _recurrence(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
     )
 
 
+def _lasting(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
+    bar.total(budget.lasting)
+    stage_lasting.train(
+        stage_recurrence.load_recurrence(out / "recurrence.pt", DreamShape()),
+        _drives(budget, seed),
+        out / "lasting.pt",
+        budget.lasting,
+        seed,
+        lambda done, own, recorded: bar.at(done, f"missed by itself {own:.4f}, recorded {recorded:.4f}"),
+    )
+
+
 def _reader(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
     bar.total(budget.reader)
     stage_reader.train(
-        _shards(out, "train"),
-        _shards(out, "held"),
-        _recurrence_of(out),
+        shards_in(out, "train"),
+        shards_in(out, "held"),
+        recurrence_of(out),
         DreamShape(),
         out / "reader.pt",
         budget.reader,
@@ -238,7 +214,7 @@ def _seeing(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
     painter, _ = load_networks(PAINTED)
     stage_seeing.train(
         stage_seeing.views(painter, _drives(budget, seed), frames, seed),
-        _recurrence_of(out),
+        recurrence_of(out),
         DreamShape(),
         out / "spread.pt",
         total,
@@ -249,15 +225,15 @@ def _seeing(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
 
 def _paint(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
     bar.total(budget.paint)
-    shape, recurrence = DreamShape(), _recurrence_of(out)
+    shape, recurrence = DreamShape(), recurrence_of(out)
     reader, spread = (
         stage_reader.load_reader(out / "reader.pt", shape),
         stage_seeing.load_spread(out / "spread.pt", shape),
     )
     network = begun(shape, recurrence, reader, spread, load_networks(PAINTED)[0])
     stage_paint.train(
-        _shards(out, "train"),
-        _shards(out, "held"),
+        shards_in(out, "train"),
+        shards_in(out, "held"),
         recurrence,
         network,
         out / "paint.pt",
@@ -275,7 +251,7 @@ def _teacher(out: Path, budget: Budget, seed: int, bar: Bar) -> None:
         bar.at(r.iteration, f"at sigma 1 {r.pure:.4f}, below {r.partly:.4f}{held}")
 
     network = stage_teacher.still(network_of(out / "paint.pt"))
-    store, held = _store(out, "train"), _store(out, "held")
+    store, held = store_in(out, "train"), store_in(out, "held")
     stage_teacher.train(store, held, network, out / "teacher.pt", budget.teacher, seed, taught)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ...models.dream.transformer import CondB, DreamTransformer
-from ..drive.optimise import Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
+from ..drive.optimise import Optimiser, Rates, averaged_copy, optimiser_for, resume, save_checkpoint, update_average
 from ..drive.stage_paint import painting_matrices
 from .data import Shard, labels_of
 from .stage_recurrence import Recurrence
@@ -63,22 +63,27 @@ def train(
     torch.manual_seed(seed)
     still(network)
     average = averaged_copy(network)
-    optimiser = optimiser_for(list(painting_matrices(network.blocks)), network, RATES, BETAS)
-    first, losses = resume(path, network, average, optimiser), list[float]()
+    optimised = optimiser(network)
+    first, losses = resume(path, network, average, optimised), list[float]()
     rng, g = np.random.default_rng([seed, 16, first]), torch.Generator().manual_seed(seed * 1_000_003 + first)
     checked = frames_of(held, recurrence, 160, network.shape.noise, np.random.default_rng(1))
     for iteration in range(first, total):
         frames = frames_of(shards, recurrence, FRAMES, network.shape.noise, rng)
         loss = painting_error(network, frames, STATE_NOISE, g)
         torch.autograd.backward(loss)
-        optimiser.step(iteration, total)
+        optimised.step(iteration, total)
         update_average(average, network, min(0.99, iteration / (iteration + 20)))
         losses.append(float(loss.detach()))
         if (iteration + 1) % CHECKPOINT_EVERY == 0 or iteration + 1 == total:
-            save_checkpoint(path, iteration + 1, network, average, optimiser)
+            save_checkpoint(path, iteration + 1, network, average, optimised)
             report(iteration + 1, float(np.mean(losses)), float(painting_error(average, checked, 0.0, g)))
             losses.clear()
     return average
+
+
+def optimiser(network: DreamTransformer) -> Optimiser:
+    """For what `still` leaves to train."""
+    return optimiser_for(list(painting_matrices(network.blocks)), network, RATES, BETAS)
 
 
 def painting_error(network: DreamTransformer, frames: Frames, state_noise: float, g: torch.Generator) -> Tensor:

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from ...models.dream.recurrent import Reader
 from ...models.dream.shape import DreamShape
 from ...models.dream.transformer import PICTURE
+from ..drive.chains import resume_network, save_network, trained
 from ..drive.optimise import averaged_copy, step_once, update_average
 from .data import Shard, labels_of
 from .stage_recurrence import Recurrence
@@ -33,24 +34,25 @@ def train(
     seed: int,
     report: Callable[[int, float, float], None],
 ) -> Reader:
-    """`report` gets the iteration and errors of tokens, on these shards and on held-out ones."""
+    """`report` gets the iteration and errors of tokens, on these shards and on held-out ones. Resumes from `path`."""
     torch.manual_seed(seed)
     reader = Reader(shape, PICTURE)
-    average, rng = averaged_copy(reader), np.random.default_rng([seed, 12])
+    first = resume_network(path, reader)
+    average, rng = averaged_copy(reader), np.random.default_rng([seed, 12, first])
     optimiser = torch.optim.AdamW(reader.parameters(), lr=RATE, weight_decay=1e-2, betas=(0.9, 0.98))
     losses, truth = list[float](), batch(held, recurrence, 512, np.random.default_rng(1))
-    for iteration in range(total):
+    for iteration in range(first, total):
         history, look, wanted = batch(shards, recurrence, BATCH, rng)
         noise = NOISE * torch.rand(BATCH, 1, 1, 1) * torch.randn_like(history)
         loss = F.smooth_l1_loss(reader(history + noise, look), wanted, beta=0.5)
         step_once(optimiser, loss, RATE, iteration / total, iteration)
-        update_average(average, reader, min(0.99, iteration / (iteration + 20)))
+        update_average(average, reader, min(0.99, (iteration - first) / (iteration - first + 20)))
         losses.append(float(loss.detach()))
         if (iteration + 1) % REPORT_EVERY == 0 or iteration + 1 == total:
             found = average(*truth[:2])
             report(iteration + 1, float(np.mean(losses)), float(F.smooth_l1_loss(found, truth[2], beta=0.5)))
             losses.clear()
-            torch.save(average.state_dict(), path)
+            save_network(path, iteration + 1, average)
     return average
 
 
@@ -71,6 +73,4 @@ def batch(
 
 def load_reader(path: Path, shape: DreamShape) -> Reader:
     """What `train` left."""
-    reader = Reader(shape, PICTURE)
-    reader.load_state_dict(torch.load(path, weights_only=True))
-    return reader
+    return trained(Reader(shape, PICTURE), path)

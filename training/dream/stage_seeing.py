@@ -19,6 +19,7 @@ from ...models.dream.shape import DreamShape
 from ...models.drive.memory import CHANNELS, MEMORY_TOKENS
 from ...models.drive.transformer import DriveTransformer
 from ...models.shared.road.look import ONE_HOT
+from ..drive.chains import resume_network, save_network, trained
 from ..drive.optimise import averaged_copy, step_once, update_average
 from .stage_recurrence import Drives, Recurrence
 
@@ -64,13 +65,17 @@ def train(
     seed: int,
     report: Callable[[int, float, float], None],
 ) -> Spread:
-    """`report` gets the iteration and the share of the variance that is missed, here and on the last frames."""
+    """`report` gets the iteration and the share of the variance that is missed, here and on the last frames.
+
+    Resumes from `path`.
+    """
     torch.manual_seed(seed)
     spread = Spread(shape)
-    average, rng = averaged_copy(spread), np.random.default_rng([seed, 15])
+    first = resume_network(path, spread)
+    average, rng = averaged_copy(spread), np.random.default_rng([seed, 15, first])
     optimiser = torch.optim.AdamW(spread.parameters(), lr=RATE, weight_decay=1e-3, betas=(0.9, 0.98))
     held, variance, losses = len(data.look) // 50, float(data.told[:2000].float().var(0).mean()), list[float]()
-    for iteration in range(total):
+    for iteration in range(first, total):
         picked = torch.from_numpy(rng.integers(len(data.look) - held, size=BATCH))
         state = recurrence.writes(data.labels[picked])
         state = state + NOISE * torch.rand(BATCH, 1) * torch.randn_like(state)
@@ -78,19 +83,17 @@ def train(
             told = spread(state, data.look[picked])
         loss = (told.float() - data.told[picked]).square().mean() / variance
         step_once(optimiser, loss, RATE, iteration / total, iteration)
-        update_average(average, spread, min(0.99, iteration / (iteration + 20)))
+        update_average(average, spread, min(0.99, (iteration - first) / (iteration - first + 20)))
         losses.append(float(loss.detach()))
         if (iteration + 1) % REPORT_EVERY == 0 or iteration + 1 == total:
             made = average(recurrence.writes(data.labels[-held:]), data.look[-held:])
             missed = float((made - data.told[-held:]).square().mean()) / variance
             report(iteration + 1, float(np.mean(losses)), missed)
             losses.clear()
-            torch.save(average.state_dict(), path)
+            save_network(path, iteration + 1, average)
     return average
 
 
 def load_spread(path: Path, shape: DreamShape) -> Spread:
     """What `train` left."""
-    spread = Spread(shape)
-    spread.load_state_dict(torch.load(path, weights_only=True))
-    return spread
+    return trained(Spread(shape), path)

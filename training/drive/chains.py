@@ -47,19 +47,30 @@ def train(
 
     `report` gets the iterations done in all phases and the mean loss since the last report.
     """
-    finished = 0
-    if path.exists():
-        finished, state = torch.load(path, weights_only=True)
-        network.load_state_dict(state)
+    finished = resume_network(path, network)
     average, before = averaged_copy(network), sum(phase.iterations for phase in phases[:finished])
     for number in range(finished, len(phases)):
         _phase(network, average, loss_of, phases[number], (seed, number), before, report)
         before += phases[number].iterations
         network.load_state_dict(average.state_dict())
-        beside = path.with_suffix(".part")
-        torch.save((number + 1, average.state_dict()), beside)
-        os.replace(beside, path)
+        save_network(path, number + 1, average)
     return average
+
+
+def save_network(path: Path, done: int, network: nn.Module) -> None:
+    """Write a network and how far it has come; a process killed meanwhile leaves the last one whole."""
+    beside = path.with_suffix(".part")
+    torch.save((done, network.state_dict()), beside)
+    os.replace(beside, path)
+
+
+def resume_network(path: Path, network: nn.Module) -> int:
+    """Load what `save_network` left, if anything, and say how far it had come."""
+    if not path.exists():
+        return 0
+    done, state = torch.load(path, weights_only=True)
+    network.load_state_dict(state)
+    return int(done)
 
 
 def trained(network: Network, path: Path) -> Network:

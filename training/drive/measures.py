@@ -2,7 +2,8 @@
 
     road motion    flow's speed against the speed shown; flow's turning against the steering keys: correlations
     continuity     share of frames whose objects are those of the frames around them
-    diversity      share of pairs of seeds whose roads differ, under the same keys from the same first frames
+    diversity      share of pairs of seeds whose roads differ somewhere in their last frames, under the same keys from
+                   the same first ones; what the simulator reaches itself stands beside it
     distance       Fréchet distance (Heusel et al. 1706.08500) of colour, edges and change in 40 fields of a picture to
                    clips of the simulator, each world around its look
 
@@ -29,8 +30,8 @@ SPAN = 2  # frames either side that a picture's objects are compared with
 POP = 0.8  # objects by which a picture may differ from those around it
 APART = 4  # frames between the pictures whose change is a feature
 KEPT = 24  # directions of features, the simulator's widest
-DIFFERENT = 6.0  # columns by which two roads differ, on average over the frames compared
-COMPARED = 24  # the last frames, of a pair of roads
+DIFFERENT = 4.0  # columns by which roads differ over a stretch; on the same bends with other objects they reach 3.5
+STRETCH, COMPARED = 24, 120  # frames: of a stretch, and the last ones in all that are compared
 
 
 class RoadMotion(msgspec.Struct, frozen=True):
@@ -70,10 +71,11 @@ def diversity(maker: Maker, judge: Judge, seeds: int, frames: int, keys_K: NDArr
     for frame in range(frames):
         picture = player.next(np.tile(keys_K, (seeds, 1)))
         if frame >= frames - COMPARED:
-            centres.append(judge(picture).centre_NR[:, 0])
-    track_SF = torch.stack(centres, 1)
-    apart = (track_SF[:, None] - track_SF[None]).abs().mean(-1)
-    return float((apart[np.triu_indices(seeds, 1)] > DIFFERENT).float().mean())
+            centres.append(judge(picture).centre_NR)
+    track_SFR = torch.stack(centres, 1)
+    apart_SSFR = (track_SFR[:, None] - track_SFR[None]).abs()
+    most_SS = apart_SSFR.unfold(2, STRETCH, STRETCH).mean(-1).amax((2, 3))
+    return float((most_SS[np.triu_indices(seeds, 1)] > DIFFERENT).float().mean())
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,13 @@ class Simulated:
         return picture
 
 
-def simulator(seed: int, sessions: int, lost: float = 0.0) -> Simulated:
-    return Simulated(new_course(seed, themes_of(seed, sessions)), lost, np.random.default_rng([seed, 2]))
+def simulator(
+    seed: int, sessions: int, history: int | None = None, alike: bool = False, lost: float = 0.0
+) -> Simulated:
+    """It has no past that could be cut; `alike` as for the painter."""
+    course = new_course(seed, themes_of(seed, 1 if alike else sessions))
+    whole = _repeated(course, sessions) if alike else course
+    return Simulated(whole, lost, np.random.default_rng([seed, 2]))
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ def remember(world: World) -> Array:
     tokens[:, 0] = _car(world)
     ahead_BSO = world.object_BSO - world.distance_B[:, None, None]
     for side in range(2):
-        tokens[:, 1 + side] = _marks(ahead_BSO[:, side], world.kind_BSO[:, side])
+        tokens[:, 1 + side] = marks(ahead_BSO[:, side], world.kind_BSO[:, side])
     return tokens
 
 
@@ -46,7 +46,7 @@ def _car(world: World) -> Array:
     return np.concatenate([np.stack(columns, 1), bends], 1).astype(np.float32)
 
 
-def _marks(ahead_BO: NDArray[np.float64], kind_BO: NDArray[np.int8]) -> Array:
+def marks(ahead_BO: NDArray[np.float64], kind_BO: NDArray[np.int8]) -> Array:
     """A bump of +-MARK at each object's distance [B, C]."""
     gap_BOC = (ahead_BO[..., None] - PLACES) / _SPREAD
     bump_BOC = np.exp(-0.5 * gap_BOC**2) * (ahead_BO[..., None] > 0)

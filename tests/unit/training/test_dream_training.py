@@ -12,10 +12,12 @@ import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
+from worldroom.models.dream.card import WEIGHTS
 from worldroom.models.dream.runtime import load_networks
 from worldroom.models.dream.shape import DreamShape
 from worldroom.models.dream.transformer import CONTEXT_SIGMA, PICTURE, CondBF, DreamTransformer
 from worldroom.training.dream.dice import DICE, new_luck
+from worldroom.training.dream.files import network_of, take_up_shipped
 from worldroom.training.dream.recipe import SMALL, Stage, run
 from worldroom.training.dream.rollout import Pressed, begin, go_on, sigmas_of
 from worldroom.training.dream.stage_teacher import velocity_weight
@@ -39,6 +41,19 @@ def test_all_stages_run_in_small_resume_and_leave_loadable_weights(tmp_path: Pat
     for path, tensors in before.items():
         again = load_file(path)
         assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items()), path.name
+
+
+def test_training_goes_on_from_what_is_shipped(tmp_path: Path) -> None:
+    take_up_shipped(tmp_path)
+    shipped, _ = load_networks(WEIGHTS)
+    begun = network_of(tmp_path / "paint.pt").state_dict()
+    assert all(torch.equal(begun[name], tensor) for name, tensor in shipped.state_dict().items())
+    run(tmp_path, (Stage.DATA, Stage.PAINT, Stage.EXPORT), SMALL, 0, Console(file=io.StringIO()))
+    assert load_checkpoint(tmp_path / "paint.pt").iteration == SMALL.paint
+    exported, _ = load_networks(tmp_path / "weights")
+    for part in ("recurrent", "reader"):  # they stay as they are while what paints is trained
+        for kept, again in zip(getattr(shipped, part).parameters(), getattr(exported, part).parameters(), strict=True):
+            assert torch.equal(kept, again), part
 
 
 def random_network() -> DreamTransformer:
@@ -143,7 +158,7 @@ def test_a_report_names_every_figure_that_misses_its_mark() -> None:
     good = ClipFigures(64, 1.0, 0.9, 0.9, 0.95, RoadMotion(0.8, 0.3, 0.7), 8.0)
     alone = msgspec.structs.replace(good, motion=RoadMotion(0.5, 0.3, 0.7))
     rows = tuple(HistoryRow(history, alone if history == 1 else good) for history in (0, 1, 4, 16, -1))
-    world = WorldFigures((good, good), rows, 0.95, good)
+    world = WorldFigures((good, good), rows, 0.95, 0.97, good)
     assert world.failures() == []
     forgetful = msgspec.structs.replace(world, histories=tuple(HistoryRow(row.history, good) for row in rows))
     assert forgetful.failures() == ["one frame of history does as well as all of it"]
