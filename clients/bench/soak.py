@@ -3,10 +3,12 @@
     drivers, one a session, all the time
     visitors    | warm-up | nobody: first count |  come and go; looks every 2 s  | nobody: last count |
 
-A server's spare worker starts half a minute after it: the warm-up is longer than that.
+The warm-up ends when what a server keeps of each world is as long as it gets, 4096 chunks, and its spare worker is there,
+half a minute after a start.
 """
 
 import asyncio
+import math
 import random
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -21,8 +23,8 @@ from .metrics import figures
 from .visits import Visits, WayIn
 
 EVERY_S = 2.0
-WARM_UP_S, WARM_UP_SHARE = 45.0, 0.1
-"""At least, and of the whole time: until every process is there and rings and heaps are full."""
+WARM_UP_S = 45.0
+WARM_UP_FRAMES = 4200
 EMPTY_S = 6.0
 TASKS = "worldroom_edge_tasks"
 
@@ -72,12 +74,14 @@ class Looks:
             await asyncio.sleep(EVERY_S)
 
 
-async def soak(base: str, pid: int, sessions: int, seconds: float, seed: int, livekit: bool = False) -> SoakReport:
-    """`pid`: the edge's. `livekit`: the server has rooms there, and people come from there as well. Raises what `join`
-    raises."""
+async def soak(
+    base: str, pid: int, sessions: int, seconds: float, seed: int, livekit: bool = False, warm_up: int = WARM_UP_FRAMES
+) -> SoakReport:
+    """`pid`: the edge's. `livekit`: the server has rooms there, and people come from there as well. `warm_up`: frames of
+    each world before anything counts. Raises what `join` raises."""
     dice = random.Random(seed)
     rooms = tuple(f"soak-{number}" for number in range(sessions))
-    visits, warm_up = Visits(base, rooms, livekit, dice), max(WARM_UP_S, WARM_UP_SHARE * seconds)
+    visits = Visits(base, rooms, livekit, dice)
     async with AsyncExitStack() as stack, httpx.AsyncClient(base_url=base, trust_env=False) as http:
         drivers: list[RoomClient] = []
         driving: list[asyncio.Task[None]] = []
@@ -85,10 +89,11 @@ async def soak(base: str, pid: int, sessions: int, seconds: float, seed: int, li
             joining = join(f"{base}/r/{room}", loopback=True, decode=False, seed=dice.getrandbits(30))
             driver = await stack.enter_async_context(joining)
             drivers.append(driver)
-            presses = press_at_random(driver, Observation(), 2 * (warm_up + seconds) + 60, dice)
-            driving.append(asyncio.create_task(presses))
+            driving.append(asyncio.create_task(press_at_random(driver, Observation(), math.inf, dice)))
         looks = Looks(http, pid)
-        await visits.keep_coming(warm_up)
+        await visits.keep_coming(WARM_UP_S)
+        while min(driver.latency.frames for driver in drivers) < warm_up:
+            await visits.keep_coming(EMPTY_S)
         await asyncio.sleep(EMPTY_S)
         await looks.count()
         looking = asyncio.create_task(looks.keep_looking())
