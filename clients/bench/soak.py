@@ -3,8 +3,8 @@
     drivers, one a session, all the time
     visitors    | warm-up | nobody: first count |  come and go; looks every 2 s  | nobody: last count |
 
-The warm-up ends when what a server keeps of each world is as long as it gets, 4096 chunks, and its spare worker is there,
-half a minute after a start.
+The warm-up ends when what a server keeps of each world is as long as it gets (4096 chunks) and its spare worker is
+there (half a minute after a start).
 """
 
 import asyncio
@@ -77,8 +77,8 @@ class Looks:
 async def soak(
     base: str, pid: int, sessions: int, seconds: float, seed: int, livekit: bool = False, warm_up: int = WARM_UP_FRAMES
 ) -> SoakReport:
-    """`pid`: the edge's. `livekit`: the server has rooms there, and people come from there as well. `warm_up`: frames of
-    each world before anything counts. Raises what `join` raises."""
+    """`pid`: the edge's. `livekit`: the server has rooms there, and people come from there as well. `warm_up`: frames
+    of each world before anything counts. Raises what `join` raises."""
     dice = random.Random(seed)
     rooms = tuple(f"soak-{number}" for number in range(sessions))
     visits = Visits(base, rooms, livekit, dice)
