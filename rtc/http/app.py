@@ -29,6 +29,7 @@ from .library import Past, add_library
 from .lists import add_lists
 from .livekit import add_livekit
 from .offers import add_first_frames, add_ice, add_offers, add_rooms
+from .openapi import add_openapi
 from .pages import add_pages, missing_page, wants_page
 from .recording import add_recording
 from .whep import add_whep
@@ -73,6 +74,7 @@ def create_app(
     app.state.edge = edge
     _add_errors(app, spec.web_root)
     add_pages(app, spec.web_root)
+    add_openapi(app)
     add_rooms(app, access, clock)
     add_offers(app, edge, rates, clock)
     add_first_frames(app, rooms)

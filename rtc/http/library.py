@@ -101,6 +101,8 @@ def _add_changes(app: FastAPI, past: Past) -> None:
         names, kind = request.query_params.getlist("session"), request.query_params.get("format", FORMATS[0])
         if not 0 < len(names) <= EXPORT_MOST or kind not in FORMATS or not all(map(SESSION.fullmatch, names)):
             raise ApiFault(400, "bad_query", f"1 to {EXPORT_MOST} sessions, as {', '.join(FORMATS)}")
+        for name in names:
+            await _known(past.library, name, request)
         if exporting.locked():
             raise ApiFault(503, "busy", "another export is being made", BUSY_RETRY_S)
         async with exporting:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import av
 import numpy as np
 import pytest
+from fastapi import FastAPI
 from worldroom.cli.serve import listen
 from worldroom.clock import SystemClock
 from worldroom.engine import api
@@ -185,6 +186,7 @@ class Served:
     engine: BarEngine
     edge: Edge
     shelf: Shelf
+    app: FastAPI
 
     @property
     def url(self) -> str:
@@ -242,7 +244,9 @@ async def serving(
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     try:
-        yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", rooms, journal, engine, app.state.edge, shelf)
+        yield Served(
+            f"http://127.0.0.1:{listener.getsockname()[1]}", rooms, journal, engine, app.state.edge, shelf, app
+        )
     finally:
         server.should_exit = True
         await task
