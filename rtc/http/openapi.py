@@ -157,7 +157,7 @@ OPERATIONS = (
     ),
 )
 
-NAMES = {
+NAMES: dict[str, dict[str, Any]] = {
     "room": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"},
     "session": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"},
     "offset": {"type": "integer", "minimum": 0, "maximum": 10**9},
