@@ -148,6 +148,12 @@ class CardRuntime:
         written = self.writing.conservative / max(1, self.loaded.card.prompt_every)
         return max(whole - aux + written, aux)
 
+    @property
+    def decodes_beside(self) -> bool:
+        """Whether a chunk's pictures are made beside the device's queue, so that the next chunk may begin before."""
+        card = self.loaded.card
+        return card.program.where(card.main_loop, StepKind.DECODE) is Placement.AUX
+
     def aux_seconds(self, costs: Costs, steps: int) -> float:
         """Seconds that a chunk takes of the auxiliary thread, on average."""
         where = self.loaded.card.program.where

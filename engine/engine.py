@@ -27,7 +27,6 @@ from .cost_store import CostStore
 from .device.device import Device, ThreadDevice
 from .device.dispatch import Dispatcher
 from .device.history import StepHistory
-from .device.instructions import instruction_set
 from .device.observers import Finite, Observer
 from .maintenance import Maintenance
 from .output.encode import H264Encoder, encoder_threads
@@ -41,7 +40,7 @@ from .session.resume_state import ResumeState
 from .session.session import EngineSession
 from .session.state import SessionState
 from .spec import EngineSpec
-from .stats import capacity, session_info
+from .stats import capacity, opened, session_info
 from .warmup import warm_up
 
 FEATURES_MAX = 256
@@ -193,7 +192,6 @@ class Engine:
         snapshot: bytes | None = None,
     ) -> api.Opened | api.Refused:
         session = self._session(opening, events, resume_state, snapshot)
-        served = session.served
         try:
             await session.start()
         except BaseException:
@@ -201,16 +199,7 @@ class Engine:
             raise
         if session.state is SessionState.CLOSED:
             return api.Refused(session.session, api.RefusalReason.CONFLICT, "closed while it was opening", 0, 0.0)
-        loaded, choice = served.loaded, served.loaded.choice
-        return api.Opened(
-            session.session,
-            served.info(self.services.adapters.names),
-            loaded.weights,
-            session.steps,
-            str(choice.precision),
-            choice.mode,
-            machine=instruction_set(),
-        )
+        return opened(session, self.services)
 
     def post(self, command: api.Command) -> None:
         if not self._commands:
@@ -292,12 +281,12 @@ class Engine:
     def _side_by_side(self, leads: EngineSession, command: api.ShowBeside) -> None:
         """Those that are here; without others, that one alone."""
         others = [self._sessions[name] for name in command.others if name in self._sessions]
-        if not others:
+        if others:
+            mosaic = Mosaic(leads.served.loaded.card.frame, 1 + len(others))
+            for place, session in enumerate((leads, *others)):
+                session.pacer.show_in(mosaic, place)
+        else:
             leads.pacer.show_alone()
-            return
-        mosaic = Mosaic(leads.served.loaded.card.frame, 1 + len(others))
-        for place, session in enumerate((leads, *others)):
-            session.pacer.show_in(mosaic, place)
 
     def _close(self, session: EngineSession) -> None:
         if self._sessions.get(session.session) is session:

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from ..clock import Clock
 from ..models.contract.conditions import Conditions, PromptShare
 from ..models.contract.loaded import LoadedCard
-from ..models.contract.loop import Outcome, StepKind
-from ..models.contract.placement import Placement
+from ..models.contract.loop import Outcome
 from .api import LatencyClass, Open
 from .cancel import CancelScope
 from .card import CardRuntime
@@ -39,7 +38,6 @@ class Rollout:
         self._dispatcher = Dispatcher(device, Costs(), clock, Rules(1, 0.0, seed), lambda: math.inf, (Finite(),))
         self._scope = CancelScope()
         self._opening = Open("rollout", loaded.card.name, seed, LatencyClass.BACKGROUND, steps=steps)
-        self._overlaps = loaded.card.program.where(loaded.card.main_loop, StepKind.DECODE) is Placement.AUX
 
     async def frames(self, prompt: str, actions: Sequence[tuple[float, ...]]) -> AsyncIterator[npt.NDArray[np.uint8]]:
         """One chunk per action (a value per control); yields its frames as the card's `FrameSpec` says.
@@ -58,7 +56,7 @@ class Rollout:
                 world, self._dispatcher, LatencyClass.BACKGROUND, self._scope, lambda key: encoded.result
             )
             for controls in actions:
-                overlap = DecodeOverlap(lambda: self._overlaps, world.go_on, before=overlap)
+                overlap = DecodeOverlap(lambda: served.decodes_beside, world.go_on, before=overlap)
                 conditions = Conditions(0, controls, (0.0, 0.0), shares, 1, 0)
                 chunk = EngineChunk(world.number, conditions, self._scope, self._clock.now(), overlap=overlap)
                 making.append(asyncio.create_task(_made(driver, chunk)))

@@ -6,9 +6,24 @@ from . import api
 from .admission.admission import Admission
 from .card import CardRuntime
 from .device.device import Device
+from .device.instructions import instruction_set
 from .pools import pools_of
 from .services import Services
 from .session.session import EngineSession
+
+
+def opened(session: EngineSession, services: Services) -> api.Opened:
+    """What a session that came in is told, and what a replay of it needs to know."""
+    loaded = session.served.loaded
+    return api.Opened(
+        session.session,
+        session.served.info(services.adapters.names),
+        loaded.weights,
+        session.steps,
+        str(loaded.choice.precision),
+        loaded.choice.mode,
+        machine=instruction_set(),
+    )
 
 
 def session_info(session: EngineSession, device: Device) -> api.SessionInfo:

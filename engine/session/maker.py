@@ -35,15 +35,14 @@ class ChunkMaker:
         self._mailbox, self._faults = mailbox, faults
         self._last: EngineChunk | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._release = self._should_release if self._world.served.decodes_beside else lambda: False
 
     def begin(self, conditions: api.Conditions, due: float, asked: float) -> EngineChunk:
         """The next chunk, under conditions that were due at `due` and asked for at `asked`."""
         world, last, now = self._world, self._last, self._services.clock.now()
         deadline, made_by, latest_start = self._pacer.begin(now - due)
         same_world = last is not None and last.generation == world.generation
-        overlap = DecodeOverlap(
-            self._should_release, self._go_on, last.overlap if last is not None else None, same_world
-        )
+        overlap = DecodeOverlap(self._release, self._go_on, last.overlap if last is not None else None, same_world)
         scope = CancelScope(self._context.scope)
         return EngineChunk(
             world.number, conditions, scope, now, deadline, made_by, latest_start, asked, world.generation, overlap
@@ -91,7 +90,7 @@ class ChunkMaker:
         Where there is time it waits: then its input is newer. A checkpoint that is due needs a whole world.
         """
         decode = self._world.served.aux_seconds(self._services.costs, self._world.steps)
-        if not decode or self._mailbox.paused or self._checkpoints.due:
+        if self._mailbox.paused or self._checkpoints.due:
             return False
         return self._pacer.due(after=1) < self._services.clock.now() + decode
 

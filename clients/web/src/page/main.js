@@ -26,19 +26,12 @@ import { People } from './people.js';
 import { Picture } from './picture.js';
 import { PromptBox } from './prompt.js';
 import { seated } from './seated.js';
+import { FrameWatch, nameOf, whyNoPrompt } from './state.js';
 import { Theatre } from './theatre.js';
 import { speak, toast } from './toast.js';
 import { Words } from './words.js';
 
 /** @typedef {import('../../sdk/messages.js').Welcome} Welcome */
-
-const WORLD_NAMES = { opening: 'Opening', running: 'Live', paused: 'Paused', held: 'Held', closed: 'Ended' };
-const LINK_NAMES = {
-  connecting: 'Connecting', live: 'Live', lost: 'Reconnecting', full: 'Server full', refused: 'Refused',
-  elsewhere: 'In another tab', ended: 'Ended', 'no-webrtc': 'Not supported', 'no-codec': 'Not supported',
-};
-/** Without a frame for so long the page does not say Live. */
-const STALE_MS = 2500;
 
 const { base, name, query, access } = whereIs(location.href);
 const tab = memory(() => sessionStorage);
@@ -95,7 +88,7 @@ const people = new People({
 const picture = new Picture(video, element('still', HTMLCanvasElement), {
   shown: (shown) => {
     room.shown(shown);
-    watchFrames();
+    frames.seen();
     if (notice.now.seen && document.body.dataset.shows === 'frames') return;
     notice.update({ seen: true });
     showWorld();
@@ -105,6 +98,7 @@ const picture = new Picture(video, element('still', HTMLCanvasElement), {
     showWorld();
   },
 });
+const frames = new FrameWatch(() => picture.shown_ms, showWorld);
 const keep = new Keep(video, {
   name: () => `worldroom-${name}-${world.onScreen?.frame ?? 0}`,
   clip: async () => (await seated(`${base}v1/rooms/${name}/clip`, room.seat.token, 'GET', 'This server keeps no film')).blob(),
@@ -254,45 +248,23 @@ function tell(fate) {
 
 // ---- what the person sees -----------------------------------------------------------------------------------------------
 
-let stale = 0;
-
-/** Frames come; without one for a while the page says so. */
-function watchFrames() {
-  if (stale === 0) stale = setTimeout(checkFrames, STALE_MS);
-}
-
-function checkFrames() {
-  stale = 0;
-  const since_ms = performance.now() - picture.shown_ms;
-  if (since_ms < STALE_MS) stale = setTimeout(checkFrames, STALE_MS - since_ms);
-  else showWorld();
-}
-
 function showWorld() {
   const { state, drives } = world;
   const { phase } = room.link;
   const live = phase === 'live';
-  const flows = live && state === 'running' && notice.now.seen && !notice.now.blocked && performance.now() - picture.shown_ms < STALE_MS;
+  const flows = live && state === 'running' && notice.now.seen && !notice.now.blocked && frames.fresh;
   notice.update({ world: state, drives });
   document.body.dataset.world = state;
   document.body.dataset.role = drives ? 'driver' : 'spectator';
   document.body.dataset.shows = flows || (live && notice.now.seen && state !== 'running') ? 'frames' : 'nothing';
-  const running = flows ? (drives ? 'Live' : 'Watching') : 'No picture';
-  say(element('state-text', HTMLElement), !live ? LINK_NAMES[phase] : state === 'running' ? running : WORLD_NAMES[state]);
+  say(element('state-text', HTMLElement), nameOf(phase, state, flows, drives));
   acts.state(state, live, drives);
   element('keep-picture', HTMLButtonElement).disabled = video.videoWidth === 0;
   say(element('hud-hint', HTMLElement), drives ? 'Press a key to measure' : 'Whoever drives can measure');
-  promptBox.enable(whyNot(live));
+  promptBox.enable(whyNoPrompt(live, world));
   futures.enable(live && drives && state === 'running');
   firstFrame.enable(live && drives && state !== 'opening' && state !== 'closed');
   adapters.enable(live && drives && state !== 'closed');
-}
-
-/** Why a prompt cannot be sent now; '' = it can. @param {boolean} live */
-function whyNot(live) {
-  if (!live) return 'Not connected: what you write is kept here';
-  if (world.state === 'closed') return 'This world has ended';
-  return world.drives ? '' : 'Whoever drives changes the world: ask for the wheel';
 }
 
 function startAnew() {
