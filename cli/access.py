@@ -15,6 +15,7 @@ import typer
 from ..rtc.access.keys import ApiKey, ApiKeys, BadKey
 from ..rtc.access.spec import AccessSpec, AddressLimits, Tls
 from .errors import fail
+from .room_options import drivers_of
 
 ApiKeyOption = Annotated[
     list[str] | None,
@@ -142,6 +143,9 @@ def token(
     name: Annotated[str | None, typer.Option(help="What the others in the room read.")] = None,
     metadata: Annotated[str, typer.Option(help="The application's own words about them.")] = "",
     ttl: Annotated[float, typer.Option(min=1, help="Seconds for which it opens the room.")] = 6 * 3600.0,
+    drivers: Annotated[
+        str | None, typer.Option(help="How several people drive the room, if it is opened by this token: as in serve.")
+    ] = None,
     api_key: ApiKeyOption = None,
     fresh_key: Annotated[bool, typer.Option("--fresh-key", help="Print a new API key instead of a token.")] = False,
 ) -> None:
@@ -159,4 +163,6 @@ def token(
         raise fail("a token needs a ROOM and an API key: --api-key or WORLDROOM_API_KEYS")
     if role not in tuple(Grant):
         raise fail(f"no role '{role}': there are {', '.join(Grant)}")
-    typer.echo(mint(keys.first(), room, Rights(Grant(role), identity, name, metadata), time.time(), ttl))
+    rule = None if drivers is None else drivers_of(drivers)
+    rights = Rights(Grant(role), identity, name, metadata, drivers=rule)
+    typer.echo(mint(keys.first(), room, rights, time.time(), ttl))

@@ -35,6 +35,7 @@ from ..rtc.http.library import Past
 from ..rtc.http.server import EdgeServer
 from ..rtc.livekit.spec import LiveKitSpec
 from ..rtc.media.ice_servers import IceServersSpec
+from ..sessions.drivers import TURNS, DriversRule
 from ..sessions.erasing import Eraser
 from ..sessions.journal.archive import Archive
 from ..sessions.journal.archiver import Archiver, ArchiveSpec
@@ -98,6 +99,7 @@ class ServeSpec:
     livekit: LiveKitSpec | None = None
     media_address: str | None = None
     seats: int = 32
+    drivers: DriversRule = TURNS
     log_format: LogFormat = LogFormat.TEXT
     adapters: AdaptersSpec = field(default_factory=AdaptersSpec)
 
@@ -153,7 +155,11 @@ async def _serve(
         aside = None if opened.redis is None else SuspendStore(opened.redis, ROOM_KEEP_S)
         suspension = None if aside is None else RoomSuspension(aside, engine, history)
         rooms_spec = RoomsSpec(
-            card=spec.cards[0], lease_s=spec.lease_seconds, seats=spec.seats, adapters=spec.adapters.stack
+            card=spec.cards[0],
+            lease_s=spec.lease_seconds,
+            seats=spec.seats,
+            adapters=spec.adapters.stack,
+            drivers=spec.drivers,
         )
         recordings = Recordings(spec.journal.data / "recordings", clock)
         stack.push_async_callback(recordings.close)

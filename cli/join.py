@@ -24,6 +24,7 @@ def join(
     ] = None,
     cacert: Annotated[Path | None, typer.Option(help="Certificate (PEM) of who signed the server's.")] = None,
     card: Annotated[str | None, typer.Option(help="The world of a room that is not open yet.")] = None,
+    drivers: Annotated[str | None, typer.Option(help="How several people drive it then: as in serve.")] = None,
     consent: Annotated[bool, typer.Option("--consent", help="What is done here may be used to train models.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -43,6 +44,7 @@ def join(
                 cacert=cacert,
                 consent=consent,
                 card=card,
+                drivers=drivers,
             )
         )
         for ended in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

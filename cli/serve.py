@@ -18,12 +18,13 @@ from .logs import LogFormat
 from .network import NetworkOptions
 from .option_groups import takes
 from .options import OptionFlag, options_of
+from .room_options import RoomOptions
 
 AUTO, SLOTS_MAX = "auto", 256
 DEFAULT_CARD = "drive"
 
 
-@takes(EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions, AdapterOptions)
+@takes(RoomOptions, EngineOptions, JournalOptions, KeepOptions, AccessOptions, NetworkOptions, AdapterOptions)
 def serve(
     card: Annotated[list[str] | None, typer.Option(help="A world to serve; may be given several times.")] = None,
     host: Annotated[str, typer.Option(help="Address of the HTTP server; 0.0.0.0 for other machines.")] = "127.0.0.1",
@@ -41,11 +42,10 @@ def serve(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder of a card's published weights, as `worldroom cards pull` leaves it.")
     ] = None,
-    lease: Annotated[float, typer.Option(min=1, help="Seconds a world waits for its viewers to come back.")] = 60.0,
-    seats: Annotated[int, typer.Option(min=1, max=1024, help="People in one room, who drives among them.")] = 32,
     log_format: Annotated[LogFormat, typer.Option(help="json: a line a record, for machines.")] = LogFormat.TEXT,
     option: OptionFlag = None,
     *,
+    rooms: RoomOptions,
     engine: EngineOptions,
     journal_options: JournalOptions,
     keep: KeepOptions,
@@ -71,8 +71,9 @@ def serve(
         compiled=compiled,
         invariant=invariant,
         checkpoint=checkpoint,
-        lease_seconds=lease,
-        seats=seats,
+        lease_seconds=rooms.lease,
+        seats=rooms.seats,
+        drivers=rooms.rule,
         loopback=network.loopback,
         udp_ports=network.ports(),
         media_address=network.media_address,

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .. import __version__
 from .errors import did_you_mean, fail
 from .folders import config_dir
 
@@ -27,7 +28,18 @@ ConfigOption = Annotated[
 ]
 
 
-def settings(ctx: typer.Context, config: ConfigOption = None) -> None:
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+]
+
+
+def settings(ctx: typer.Context, config: ConfigOption = None, version: VersionOption = False) -> None:
     """Read the settings before any command is."""
     path = config or _found()
     if path is None:

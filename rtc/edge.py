@@ -13,6 +13,7 @@ from pathlib import Path
 from ..clock import Clock
 from ..engine.api import EngineClient, Refused, Rendition, SetBitrate
 from ..sessions.audience import GOING_AWAY
+from ..sessions.drivers import DriversRule
 from ..sessions.messages import Grant, Problem, Role
 from ..sessions.rate import Rate
 from ..sessions.rooms.participant import Participant
@@ -109,7 +110,7 @@ class Edge:
         self._untold = 0
 
     async def take_offer(self, room: str, offer: OfferBody, newcomer: Newcomer) -> AnswerBody | Refused:
-        """Seat a viewer; raises `BadOffer`, `PortsExhausted` or `TooManyViewers`, and then nothing is left behind."""
+        """Seat a viewer. `BadOffer`, `BadDrivers`, `PortsExhausted` or `TooManyViewers` leave nothing behind."""
         taken = await self._take(room, offer, newcomer)
         if isinstance(taken, Refused):
             return taken
@@ -158,6 +159,8 @@ class Edge:
 
     async def _take(self, room: str, offer: OfferBody, newcomer: Newcomer) -> tuple[Viewer, str, Participant] | Refused:
         self._check_places(newcomer.address)
+        may_say = offer.drivers is not None and newcomer.rights.grant is Grant.DRIVER
+        drivers = DriversRule.read(offer.drivers) if may_say and offer.drivers else None
         if (full := self._rooms.refuses(room, offer.token, newcomer.rights)) is not None:
             return full
         fanout = self._stream(room)
@@ -169,7 +172,8 @@ class Edge:
             async with self._gate:
                 await viewer.connection.take_offer(offer.sdp)
             rights = replace(newcomer.rights, consent=offer.consent)
-            joined = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, rights, offer.card)
+            world = offer.card, drivers
+            joined = await self._rooms.join(room, viewer, offer.token, offer.role, offer.name, rights, *world)
             if isinstance(joined, Refused):
                 viewer.leave("refused")
                 return joined

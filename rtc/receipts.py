@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from ..engine.api import Frame
+from ..sessions.audience import FrameInput
 from ..sessions.messages import Receipt, Receipts
 
 AT_ONCE = 6
 """A spectator's leave in bundles of so many: each message costs as much as a frame."""
 
 
-def receipt_of(frame: Frame, hold_us: int, rtp: int, sent: float) -> Receipt:
+def receipt_of(frame: Frame, given: FrameInput, rtp: int, sent: float) -> Receipt:
     timings = frame.timings
     told_us = timings.wait_us + timings.step_us + timings.decode_us + timings.encode_us
     return Receipt(
@@ -18,9 +19,9 @@ def receipt_of(frame: Frame, hold_us: int, rtp: int, sent: float) -> Receipt:
         epoch=frame.epoch,
         rtp=rtp,
         prompt_version=frame.prompt_version,
-        input_seq=frame.input_seq,
-        applied=frame.controls,
-        hold_us=hold_us,
+        input_seq=given.seq,
+        applied=given.controls,
+        hold_us=given.hold_us,
         wait_us=timings.wait_us,
         step_us=timings.step_us,
         decode_us=timings.decode_us,

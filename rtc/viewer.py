@@ -14,7 +14,7 @@ from aiortc import RTCDataChannel
 
 from ..clock import Clock
 from ..engine.api import Frame, Rendered, Rendition
-from ..sessions.audience import ENDS
+from ..sessions.audience import ENDS, FrameInput
 from ..sessions.messages import Leave, Problem, Receipt, Role, ServerMessage
 from ..sessions.rooms.participant import Participant
 from .delays import Delays
@@ -118,26 +118,26 @@ class Viewer:
         else:
             channel.send(text)
 
-    def frame(self, frame: Frame, hold_us: int) -> None:
+    def frame(self, frame: Frame, given: FrameInput) -> None:
         if not self._left and self.connection.sender.flowing:
-            self._push(Rendition.H264, self.fanout.frame(frame, hold_us))
+            self._push(Rendition.H264, self.fanout.frame(frame), given)
 
-    def rendered(self, rendered: Rendered, hold_us: int) -> None:
+    def rendered(self, rendered: Rendered, given: FrameInput) -> None:
         if not self._left and self.connection.sender.flowing:
-            self._push(rendered.rendition, self.fanout.rendered(rendered, hold_us))
+            self._push(rendered.rendition, self.fanout.rendered(rendered), given)
 
-    def _push(self, rendition: Rendition, packed: Packed) -> None:
+    def _push(self, rendition: Rendition, packed: Packed, given: FrameInput) -> None:
         frame = packed.frame
         if self._subscription is None or not self._subscription.takes(rendition, frame.key):
             return
         rtp = self.connection.sender.push(packed.payloads, frame.pts, frame.key)
         if rtp is not None:
             self._awaits_key = self._awaits_key and not frame.key
-            self._receipts.append(receipt_of(frame, packed.hold_us, rtp, self._clock.now()))
+            self._receipts.append(receipt_of(frame, given, rtp, self._clock.now()))
             drives = self._drives()
-            if drives and frame.input_seq > self._input_seq:
-                self._input_seq = frame.input_seq
-                self._delays.observe(packed.hold_us / 1e6 + self._clock.now() - frame.begun)
+            if drives and given.seq > self._input_seq:
+                self._input_seq = given.seq
+                self._delays.observe(given.hold_us / 1e6 + self._clock.now() - frame.begun)
             if drives or len(self._receipts) >= AT_ONCE:
                 self._send_receipts()
 

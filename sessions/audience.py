@@ -4,7 +4,8 @@ session -> show, tell, close -> Audience -> each participant's Sink (the edge's 
 room    -> connect, disconnect ----^
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..engine.api import Frame, Rendered
@@ -15,6 +16,28 @@ ENDS = frozenset({"taken_over", "room_closed", "left", GOING_AWAY})
 """Problem codes after which the connection is over: the sink delivers the problem and closes."""
 
 
+@dataclass(frozen=True, slots=True)
+class FrameInput:
+    """What a frame contains of one driver: their last input, `hold_us` from its receipt until the chunk began, and the
+    controls of their player.
+    """
+
+    seq: int
+    hold_us: int
+    controls: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameInputs:
+    """Of all who drive; `first`: of the first of them, which everybody else is told of."""
+
+    first: FrameInput
+    drivers: Mapping[str, FrameInput] = field(default_factory=dict)
+
+    def of(self, participant: str) -> FrameInput:
+        return self.drivers.get(participant, self.first)
+
+
 class Sink(Protocol):
     """One viewer's connection: the edge's `Viewer`, which this layer may not import.
 
@@ -23,11 +46,11 @@ class Sink(Protocol):
 
     def send(self, message: ServerMessage) -> None: ...
 
-    def frame(self, frame: Frame, hold_us: int) -> None:
-        """`hold_us`: from the receipt of the frame's last input to the moment its chunk began."""
+    def frame(self, frame: Frame, given: FrameInput) -> None:
+        """`given`: what it contains of this participant, or of who drives."""
         ...
 
-    def rendered(self, rendered: Rendered, hold_us: int) -> None:
+    def rendered(self, rendered: Rendered, given: FrameInput) -> None:
         """A frame that was shown, for viewers of another rendition."""
         ...
 
@@ -67,15 +90,15 @@ class Audience:
         for sink in tuple(self._sinks.values()):
             sink.send(message)
 
-    def show(self, frame: Frame, hold_us: int) -> None:
-        for sink in tuple(self._sinks.values()):
-            sink.frame(frame, hold_us)
+    def show(self, frame: Frame, inputs: FrameInputs) -> None:
+        for participant, sink in tuple(self._sinks.items()):
+            sink.frame(frame, inputs.of(participant))
         for observer in self._observers:
-            observer(frame, hold_us)
+            observer(frame, inputs.first.hold_us)
 
-    def rendered(self, rendered: Rendered, hold_us: int) -> None:
-        for sink in tuple(self._sinks.values()):
-            sink.rendered(rendered, hold_us)
+    def rendered(self, rendered: Rendered, inputs: FrameInputs) -> None:
+        for participant, sink in tuple(self._sinks.items()):
+            sink.rendered(rendered, inputs.of(participant))
 
     def observe(self, observer: Callable[[Frame, int], None]) -> None:
         """Someone who gets every frame and is nobody: a recording keeps no world awake."""

@@ -35,6 +35,7 @@ from .client_messages import Way as Way
 from .client_messages import WeighedText as WeighedText
 from .terms import ChannelMessage as ChannelMessage
 from .terms import ControlLevel as ControlLevel
+from .terms import DriversText as DriversText
 from .terms import Grant as Grant
 from .terms import Keep as Keep
 from .terms import KeyCode as KeyCode
@@ -82,7 +83,8 @@ class Welcome(ChannelMessage, frozen=True):
     `first_frame` None = worlds begin from words alone. `recache`: prompts may use that transition. `pointer`: the
     world takes motion. `prompt_chars`: code points that a prompt may have. `lease_s`: so long an empty room is held.
     `adapters`: names that `Adapt` takes. `stack`: what the world has of them. `prompts_max`: texts that one prompt may
-    mix, 1 = this world mixes none. `players`: so many people drive at once.
+    mix, 1 = this world mixes none. `players`: so many have these controls, each their own. `drivers`: how several
+    people drive: `turns`, `controls:2`, `controls:left+right,up`, `vote:5`.
     """
 
     room: str
@@ -111,6 +113,7 @@ class Welcome(ChannelMessage, frozen=True):
     stack: tuple[AdapterChoice, ...] = ()
     prompts_max: int = 1
     players: int = 1
+    drivers: str = "turns"
 
 
 class Accepted(ChannelMessage, frozen=True):
@@ -183,13 +186,23 @@ class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metadata: str = ""
 
 
+class PlaceView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A place at the wheel: who holds it (None = nobody), of which player it is (from 0), and the indices of the
+    controls that it steers now. What nobody is there for, the first driver of that player has.
+    """
+
+    holder: str | None
+    player: int
+    controls: tuple[int, ...]
+
+
 class Participants(ChannelMessage, frozen=True):
     """Who is in the room: the driver's participant id (None = free wheel), the number of spectators, and everybody who
     is connected, in order of coming.
 
     `asking`: who asked for the wheel, in that order. `wheel_in_s`: the driver is away, and in so many seconds anybody
-    may take the wheel (0 = now). `drivers`: everybody who drives, `driver` first; the
-    world has so many players at most.
+    may take the wheel (0 = now). `drivers`: everybody who drives, `driver` first. `places`: what each of them steers,
+    and where nobody does.
     """
 
     driver: str | None
@@ -199,6 +212,7 @@ class Participants(ChannelMessage, frozen=True):
     asking: tuple[str, ...] = ()
     wheel_in_s: float | None = None
     drivers: tuple[str, ...] = ()
+    places: tuple[PlaceView, ...] = ()
 
 
 class Pong(ChannelMessage, frozen=True):
@@ -210,7 +224,8 @@ class Receipt(ChannelMessage, frozen=True, omit_defaults=True):
     """Channel `receipts`, one per frame: what this frame is and what it contains.
 
     `rtp` is the frame's RTP timestamp at this viewer (joins it to the decoded picture). `input_seq` is the last input
-    it contains, `applied` the controls that were applied. Durations in microseconds: `hold` input received to chunk
+    of yours that it contains (of the first driver's, if you do not drive), `applied` the controls of that player as
+    they were applied. Durations in microseconds: `hold` input received to chunk
     begun, `wait` begun to first step, then `step`, `decode`, `encode`, and `pace` all the rest until it was sent:
     between the steps, for its playout time, on the way to the edge. Together they are input received to packet sent.
     `preview`: a first look at what its chunk will be, before that is done.

@@ -12,6 +12,10 @@ KeyCode = Annotated[str, Meta(min_length=1, max_length=24, pattern=r"^[A-Za-z0-9
 PersonName = Annotated[str, Meta(min_length=1, max_length=32, pattern=r"^[^\x00-\x1f\x7f]+$")]
 PromptText = Annotated[str, Meta(min_length=1, max_length=2000)]
 Weight = Annotated[float, Meta(gt=0.0, le=100.0)]
+DRIVERS_MOST = 16
+"""People who drive together, for each player of a world."""
+DRIVERS_PATTERN = r"turns|controls:(\d{1,2}|[\w .-]+(\+[\w .-]+)*(,[\w .-]+(\+[\w .-]+)*)+)|vote(:\d{1,2})?"
+DriversText = Annotated[str, Meta(max_length=512, pattern=f"^({DRIVERS_PATTERN})$")]
 ControlLevel = tuple[Annotated[int, Meta(ge=0, lt=64)], Annotated[float, Meta(ge=0.0, le=1.0)]]
 
 

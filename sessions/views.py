@@ -37,7 +37,7 @@ class RecordingView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RoomView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One room as GET /v1/rooms shows it."""
+    """One room as GET /v1/rooms shows it. `drivers`: how several people drive, `places_free`: so many more may."""
 
     room: str
     session: str
@@ -45,5 +45,7 @@ class RoomView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state: WorldState
     viewers: int
     driver: bool
+    drivers: str
+    places_free: int
     epoch: int
     chunk: int

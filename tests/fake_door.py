@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from worldroom.engine import api
+from worldroom.sessions.audience import FrameInput
 from worldroom.sessions.messages import ServerMessage
 
 CARD = api.CardInfo(
@@ -89,7 +90,7 @@ class FakeWorld:
             data=b"\0\0\0\1",
             input_seq=conditions.input_seq,
             prompt_version=conditions.prompt_version,
-            controls=conditions.controls,
+            controls=conditions.pressed,
             begun=begun,
             timings=TIMINGS,
         )
@@ -182,15 +183,15 @@ class Screen:
 
     messages: list[ServerMessage] = field(default_factory=list)
     frames: list[api.Frame] = field(default_factory=list)
-    holds: list[int] = field(default_factory=list)
+    given: list[FrameInput] = field(default_factory=list)
     renditions: list[api.Rendered] = field(default_factory=list)
 
     def send(self, message: ServerMessage) -> None:
         self.messages.append(message)
 
-    def frame(self, frame: api.Frame, hold_us: int) -> None:
+    def frame(self, frame: api.Frame, given: FrameInput) -> None:
         self.frames.append(frame)
-        self.holds.append(hold_us)
+        self.given.append(given)
 
-    def rendered(self, rendered: api.Rendered, hold_us: int) -> None:
+    def rendered(self, rendered: api.Rendered, given: FrameInput) -> None:
         self.renditions.append(rendered)

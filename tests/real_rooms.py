@@ -13,6 +13,7 @@ from worldroom.models.contract.loaded import LoadedCard
 from worldroom.rtc.edge import Edge, EdgeSpec
 from worldroom.rtc.http.app import create_app
 from worldroom.rtc.http.server import EdgeServer
+from worldroom.sessions.drivers import DriversRule
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.messages import Welcome
@@ -29,13 +30,16 @@ class Server:
     engine: Engine
     device: FakeDevice
 
-    async def start(self, card: LoadedCard | None = None, spec: EngineSpec | None = None) -> None:
+    async def start(
+        self, card: LoadedCard | None = None, spec: EngineSpec | None = None, drivers: str = "turns"
+    ) -> None:
         """`card` None = the toy."""
         card = card or toy()
         self.engine, self.device = await started(cards=(card,), spec=spec)
         clock = LoopClock(asyncio.get_running_loop())
         self.journal = Journal(clock)
-        self.rooms = Rooms(self.engine, self.journal, clock, RoomsSpec(card=card.card.name))
+        rooms_spec = RoomsSpec(card=card.card.name, drivers=DriversRule.read(drivers))
+        self.rooms = Rooms(self.engine, self.journal, clock, rooms_spec)
 
     async def join(self, token: str | None = None) -> tuple[Participant, Screen]:
         screen = Screen()

@@ -11,6 +11,7 @@ from ...clock import Clock
 from ...engine.api import Frame, Refused, Rendered
 from ...engine.worker.client import WorkerClient
 from ...engine.worker.pool import WorkerPool
+from ...sessions.audience import FrameInput
 from ...sessions.journal.journal import Journal
 from ...sessions.messages import Input, KeyEdge, Problem, ServerMessage, Welcome
 from ...sessions.rooms.opener import RoomsSpec
@@ -37,10 +38,10 @@ class SilentViewer:
             case _:
                 pass
 
-    def frame(self, frame: Frame, hold_us: int) -> None:
+    def frame(self, frame: Frame, given: FrameInput) -> None:
         self.frames.append(asyncio.get_running_loop().time())
 
-    def rendered(self, rendered: Rendered, hold_us: int) -> None:
+    def rendered(self, rendered: Rendered, given: FrameInput) -> None:
         """It asks for none."""
 
 

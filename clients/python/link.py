@@ -86,9 +86,8 @@ class EdgeLink:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await self.pc.setLocalDescription(await self.pc.createOffer())
                 self._shaped()
-                answer = await self._ask(
-                    OfferBody(self.pc.localDescription.sdp, token, role, name, consent, self._place.card)
-                )
+                world = self._place.card, self._place.drivers
+                answer = await self._ask(OfferBody(self.pc.localDescription.sdp, token, role, name, consent, *world))
                 self.token, self.participant = answer.token, answer.participant
                 await self.pc.setRemoteDescription(RTCSessionDescription(answer.sdp, "answer"))
                 return await self._welcomed()

@@ -90,6 +90,7 @@ async def run_join(
     cacert: Path | None = None,
     consent: bool = False,
     card: str | None = None,
+    drivers: str | None = None,
 ) -> JoinReport:
     """Join, stay `seconds` from the first frame on, report. Raises `JoinFailed`.
 
@@ -108,6 +109,7 @@ async def run_join(
             cacert=cacert,
             consent=consent,
             card=card,
+            drivers=drivers,
         )
         async with coming as room:
             return await _stay(room, seconds, film, out_mp4, drive, random.Random(seed))

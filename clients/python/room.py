@@ -243,16 +243,18 @@ async def join(
     cacert: Path | None = None,
     consent: bool = False,
     card: str | None = None,
+    drivers: str | None = None,
     shape: Callable[[Connection], None] | None = None,
 ) -> AsyncIterator[RoomClient]:
     """Join a room by its page's address and stay for the length of the block; by the server's alone, in a fresh room.
     `access`: the token that opens it, where it is not in the address. `cacert`: who signed the server's certificate.
     `name`: what the others read. `patience`: seconds to keep trying while the server is away or full. `first_frame`:
     begin the world from this file, see `RoomClient.first_frame`. `consent`: what is done here may be used to train
-    models. `card`: the world of a room that is not open yet, where the address does not say it. `shape`: lays a network
+    models. `card`, `drivers`: the world of a room that is not open yet, and how several people drive it (`turns`,
+    `controls:2`, `vote:5`), where the address does not say it. `shape`: lays a network
     of its own on the sockets of each connection, for tests. Raises `RoomRefused`, `NoServer`, ValueError.
     """
-    place = RoomPlace.of(url, access, cacert, card)
+    place = RoomPlace.of(url, access, cacert, card, drivers)
     room = RoomClient(place, role, name, loopback, decode, patience, seed, consent, shape)
     await room._open()
     try:

@@ -52,7 +52,7 @@ class RoomPlace:
     """A room's address: `http://host:port`, with a base path where there is one, and the room's name ('' = none yet).
 
     `access`: the token that opens it. `cacert`: who signed the server's certificate, None = whom this machine trusts.
-    `card`: its world, if it is not open yet; None = the server's first.
+    `card`: its world, if it is not open yet; None = the server's first. `drivers`: how several people drive it then.
     """
 
     base: str
@@ -60,10 +60,16 @@ class RoomPlace:
     access: str | None = None
     cacert: Path | None = None
     card: str | None = None
+    drivers: str | None = None
 
     @classmethod
     def of(
-        cls, url: str, access: str | None = None, cacert: Path | None = None, card: str | None = None
+        cls,
+        url: str,
+        access: str | None = None,
+        cacert: Path | None = None,
+        card: str | None = None,
+        drivers: str | None = None,
     ) -> "RoomPlace":
         """From a page's address, e.g. http://127.0.0.1:8080/r/blue-otter-12#token=..., or the server's alone; raises
         ValueError."""
@@ -75,9 +81,12 @@ class RoomPlace:
             path, room = room, ""
         if "/" in room:
             raise ValueError(f"'{url}' is not a room's address like http://127.0.0.1:8080/r/blue-otter-12")
-        world = card or next(iter(parse_qs(parts.query).get("card", ())), None)
+        said = parse_qs(parts.query)
+        world = card or next(iter(said.get("card", ())), None)
+        rule = drivers or next(iter(said.get("drivers", ())), None)
         _, marked, told = parts.fragment.partition("token=")
-        return cls(f"{parts.scheme}://{parts.netloc}{path}", room, access or (told if marked else None), cacert, world)
+        opens = access or (told if marked else None)
+        return cls(f"{parts.scheme}://{parts.netloc}{path}", room, opens, cacert, world, rule)
 
     @property
     def local(self) -> bool:

@@ -1,6 +1,6 @@
 """The one door of the engine: the only package of it that rtc and sessions see. Imports no tensor library."""
 
-from ...models.contract.conditions import AdapterShare, Conditions, PromptMeaning, PromptShare
+from ...models.contract.conditions import AdapterShare, Conditions, PlayerInput, PromptMeaning, PromptShare
 from ...models.contract.first_frames import FirstFrames, FirstFramesSize
 from ...models.contract.version import JOURNALS_SINCE, UnknownContract, check_contract
 from .adapters import AdapterAsk, AdaptersReady, SetAdapters
@@ -75,6 +75,7 @@ __all__ = [
     "Open",
     "Opened",
     "Pause",
+    "PlayerInput",
     "PoolBytes",
     "Progress",
     "PromptEncoded",

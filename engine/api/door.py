@@ -196,6 +196,7 @@ class RefusalReason(StrEnum):
     NOT_READY = "not_ready"
     ROOM_FULL = "room_full"
     ROOM_NAME = "room_name"
+    DRIVERS = "drivers"
 
 
 class Unit(StrEnum):

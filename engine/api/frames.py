@@ -19,7 +19,8 @@ class Timings(Message, frozen=True):
 class Frame(Message, frozen=True):
     """One encoded frame, handed out at its playout time, in the rendition H264.
     `pts` in 90 kHz ticks of the playout clock; `data` Annex-B H.264; `begun` when its chunk's conditions were sampled.
-    `preview`: it shows what its chunk will be, before that is done.
+    `preview`: it shows what its chunk will be, before that is done. `controls`: of all players, one after another.
+    `input_seq`: of who drives first.
     """
 
     session: str

@@ -20,7 +20,7 @@ class CardInfo(Message, frozen=True):
     `takes` and `gives`: what goes into a session and comes out of it (text, controls, first_frames; packets).
     `previews`: it shows parts of a chunk before that is done. `adapters`: names of those that its worlds may have.
     `prompts_max`: texts that one prompt may mix.
-    `players`: so many people drive at once.
+    `players`: so many have these controls, each their own.
     """
 
     name: str

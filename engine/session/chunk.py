@@ -69,6 +69,7 @@ class EngineChunk:
     ) -> list[RawFrame]:
         """`took`: seconds since its conditions were due, the waiting for others left out; None of a preview."""
         conditions, timings = self.conditions, self.timings()
+        pressed = conditions.pressed
         return [
             RawFrame(
                 picture=picture,
@@ -77,7 +78,7 @@ class EngineChunk:
                 epoch=conditions.epoch,
                 input_seq=conditions.input_seq,
                 prompt_version=conditions.prompt_version,
-                controls=conditions.controls,
+                controls=pressed,
                 begun=self.begun,
                 timings=timings,
                 took=took if index == 0 else None,

@@ -17,6 +17,7 @@ from .recipe import RecipeSpec
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 PROMPTS_MAX = 4
+PLAYERS_MAX = 8
 """Texts that any prompt may mix; a blend of two such mixes has twice as many shares."""
 
 
@@ -133,7 +134,8 @@ class ModelCard:
     `loops`: the first one is the main loop, which makes frames. `random_weights`: a family's tiny card. Its weights are
     drawn from a seed: it runs anywhere and shows noise. `about`: one sentence for people. `pointer`: conditions may
     hold motion. `prompt_chars`: code points of a prompt. `prompts_max`: texts that one prompt may mix. `players`: so
-    many people drive at once. Raises `CardFault` with the field that cannot be right.
+    many have these controls, each their own (`Conditions.others`). Raises `CardFault` with the field that cannot be
+    right.
     """
 
     name: str
@@ -224,7 +226,7 @@ def _judged(card: ModelCard) -> Iterator[tuple[str, bool, str]]:
     keys = [key for control in card.controls for key in control.keys]
     yield "controls", _once([control.name for control in card.controls]), "each has a name of its own"
     yield "controls", _once(keys), f"a key presses one control: {keys}"
-    yield "players", card.players == 1, f"a chunk's conditions hold the controls of one, got {card.players}"
+    yield "players", 1 <= card.players <= PLAYERS_MAX, f"1 to {PLAYERS_MAX}, not {card.players}"
     yield "suggestions", bool(card.suggestions), "a world starts with the first one, there is none"
     yield "suggestions", _once(card.suggestions) and all(map(str.strip, card.suggestions)), "each is a text of its own"
     yield "prompts_max", 1 <= card.prompts_max <= PROMPTS_MAX, f"1 to {PROMPTS_MAX}, not {card.prompts_max}"

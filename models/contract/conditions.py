@@ -32,6 +32,13 @@ class AdapterShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: float
 
 
+class PlayerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one more player of a card does, as `controls` and `pointer` of `Conditions` say it of the first."""
+
+    controls: tuple[float, ...]
+    pointer: tuple[float, float] = (0.0, 0.0)
+
+
 class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that steers one chunk.
 
@@ -41,6 +48,7 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `epoch`: the session's epoch; a chunk of an older epoch is never shown.
     `recache`: rebuild the committed cache under this prompt before the chunk (cards with a RECACHE step alone).
     `adapters`: what is added to the weights for this row, in this order.
+    `others`: the second player and those after, of a card with several.
     """
 
     epoch: int
@@ -51,6 +59,12 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     input_seq: int
     recache: bool = False
     adapters: tuple[AdapterShare, ...] = ()
+    others: tuple[PlayerInput, ...] = ()
+
+    @property
+    def pressed(self) -> tuple[float, ...]:
+        """Of all players, one after another."""
+        return sum((other.controls for other in self.others), self.controls)
 
     def steers_like(self, other: "Conditions") -> bool:
         """Whether a chunk under them has the same bits: who pressed when, and which version asked, is none of it."""
@@ -58,4 +72,4 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _steering(self) -> tuple[object, ...]:
-        return self.epoch, self.controls, self.pointer, self.prompts, self.recache, self.adapters
+        return self.epoch, self.controls, self.pointer, self.prompts, self.recache, self.adapters, self.others

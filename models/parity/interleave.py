@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ..contract.card import ModelCard
+from ..contract.conditions import PlayerInput
 from ..contract.loaded import LoadedCard
 from .ladder import Pair, ParityCheck, ParityLevel
 from .prompts import ParityPrompts
@@ -40,7 +41,10 @@ def made_up_inputs(loaded: LoadedCard, chunks: int, rng: random.Random) -> list[
         controls = tuple(rng.choice((0.0, 0.0, 1.0)) for _ in card.controls)
         pointer = (rng.uniform(-0.1, 0.1), rng.uniform(-0.1, 0.1))
         prompt = card.suggestions[0 if chunk < switch else -1] if card.suggestions else ""
-        inputs.append(ChunkInput(controls, pointer, prompt, recache=rebuilds and chunk == switch))
+        others = tuple(
+            PlayerInput(tuple(rng.choice((0.0, 0.0, 1.0)) for _ in card.controls)) for _ in range(card.players - 1)
+        )
+        inputs.append(ChunkInput(controls, pointer, prompt, recache=rebuilds and chunk == switch, others=others))
     return inputs
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..contract.cache import CacheSpec, CacheView
-from ..contract.conditions import Conditions, PromptShare
+from ..contract.conditions import Conditions, PlayerInput, PromptShare
 from ..contract.loaded import LoadedCard
 from ..contract.loop import Ask, Commit, Done, Outcome, WorkPlan
 from .prompts import ParityPrompts
@@ -20,13 +20,16 @@ from .prompts import ParityPrompts
 
 @dataclass(frozen=True, slots=True)
 class ChunkInput:
-    """What steers one chunk; `prompt` is one text (a card encodes it), `mix` several with weights instead of it."""
+    """What steers one chunk; `prompt` is one text (a card encodes it), `mix` several with weights instead of it,
+    `others` further players.
+    """
 
     controls: tuple[float, ...]
     pointer: tuple[float, float]
     prompt: str
     recache: bool = False
     mix: tuple[tuple[str, float], ...] = ()
+    others: tuple[PlayerInput, ...] = ()
 
     @property
     def shares(self) -> tuple[tuple[str, float], ...]:
@@ -81,7 +84,7 @@ class ParitySession:
         given = self.inputs[len(self.outcomes)]
         self.prompts.begin(len(self.outcomes), self.carry)
         shares = tuple(PromptShare(text, weight) for text, weight in given.shares)
-        conditions = Conditions(0, given.controls, given.pointer, shares, 1, 0, given.recache)
+        conditions = Conditions(0, given.controls, given.pointer, shares, 1, 0, given.recache, others=given.others)
         ask = Ask(
             seed=self.seed,
             branch=0,

@@ -93,6 +93,11 @@ def narrated_card(spec: ToySpec) -> ModelCard:
     )
 
 
+def duo_card(spec: ToySpec) -> ModelCard:
+    """The toy with two ships, one for each of two players."""
+    return replace(toy_card(spec), name="toy-duo", title="Toy for two: a ship each", players=2)
+
+
 def clip_card(spec: ToySpec) -> ModelCard:
     """Whole clips of 50 steps that show parts of themselves on the way."""
     return replace(

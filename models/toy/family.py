@@ -8,7 +8,7 @@ from ..contract.loaded import LoadedCard
 from ..contract.recipe import RuntimeChoice
 from ..family import Family, FamilyOptions
 from . import parity
-from .card import ToySpec, clip_card, narrated_card, toy_card
+from .card import ToySpec, clip_card, duo_card, narrated_card, toy_card
 from .clip import ToyClipCarry, ToyClipLoop, ToyClipRuntime, ToyClipState
 from .load import toy_loaded
 from .runtime import ToyRuntime
@@ -25,7 +25,7 @@ def toy_family(spec: ToySpec) -> Family:
 
     return Family(
         name="toy",
-        cards=(toy_card(spec), narrated_card(spec), clip_card(spec)),
+        cards=(toy_card(spec), narrated_card(spec), duo_card(spec), clip_card(spec)),
         load=load,
         checks=parity.checks,
         manifest=lambda card: None,

@@ -17,11 +17,14 @@ LEVELS = {1: (1000,), 2: (1000, 500), 3: (1000, 670, 330), 4: (1000, 750, 500, 2
 
 @dataclass(frozen=True, slots=True)
 class GoldenInput:
-    """One chunk's steering: control values (left, right, up, down), and (text, weight) per prompt share."""
+    """One chunk's steering: control values (left, right, up, down), and (text, weight) per prompt share. `second`: the
+    controls of another player, who has a ship of their own.
+    """
 
     controls: tuple[float, float, float, float]
     prompts: tuple[tuple[str, float], ...]
     input_seq: int = 0
+    second: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def run(
     chunks: list[GoldenChunk] = []
     text, memory, written = "", 0, [0] * 8
     for number, given in enumerate(inputs, first_chunk):
-        keys = [round(value * 1000) for value in given.controls]
+        keys = [round(value * 1000) for value in (*given.controls, *given.second)]
         steering = [sum(key * (31 + 7 * i + c) for i, key in enumerate(keys)) for c in range(8)]
         prompt = [0] * 8
         for said, weight in given.prompts:

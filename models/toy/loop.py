@@ -26,6 +26,8 @@ ONE = 1000  # integer 1.0 of controls, shares and noise levels
 TRAIL = 16
 SUB = 64  # ship units per pixel
 
+CONTROLS = 4  # of one player
+
 Latent = NDArray[np.int64]
 
 
@@ -38,16 +40,23 @@ class Ship(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vy: int
 
 
+START = Ship(WIDTH * SUB // 2, (HEIGHT - BAND) * SUB // 2, 0, 0)
+
+
 class ToyCarry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a chunk hands on. `trail` holds the last ships, oldest first, at most TRAIL of them."""
+    """What a chunk hands on. `trail` holds the last ships, oldest first, at most TRAIL of them. `second`: another
+    player's ship."""
 
     last_C: Latent
     ship: Ship
     trail: tuple[Ship, ...]
+    second: Ship | None = None
 
 
 class ToyState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One chunk under way. `step` counts denoise steps done; `x_C` is x_i, after the last step x0."""
+    """One chunk under way. `step` counts denoise steps done; `x_C` is x_i, after the last step x0. `controls`: of all
+    players, one after another; `second`: the way of the second one's ship.
+    """
 
     seed: int
     branch: int
@@ -62,6 +71,7 @@ class ToyState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     committed: bool
     path: tuple[Ship, ...]
     frames_FHWC: NDArray[np.uint8] | None
+    second: tuple[Ship, ...] = ()
 
 
 class DenoiseRow(msgspec.Struct, frozen=True):
@@ -84,6 +94,7 @@ class DecodeRow(msgspec.Struct, frozen=True):
     trail: tuple[Ship, ...]
     path: tuple[Ship, ...]
     markers: tuple[Marker, ...]
+    second: tuple[Ship, ...] = ()
 
 
 ToyRow = DenoiseRow | CommitRow | DecodeRow
@@ -115,7 +126,7 @@ class ToyLoop:
             chunk=ask.chunk,
             steps=ask.steps,
             input_seq=ask.conditions.input_seq,
-            controls=tuple(round(value * ONE) for value in ask.conditions.controls),
+            controls=tuple(round(value * ONE) for value in ask.conditions.pressed),
             prompt_C=_steered(mix_prompts(ask.features), ask.written),
             carry=carry,
             step=0,
@@ -133,7 +144,8 @@ class ToyLoop:
             commit = CommitRow(state.x_C, state.controls)
             return WorkPlan(StepKind.COMMIT, (CHANNELS,), commit, Commit.CHUNK)
         if state.frames_FHWC is None:
-            decode = DecodeRow(state.x_C, state.prompt_C, state.carry.trail, state.path, self._markers(state))
+            markers = self._markers(state)
+            decode = DecodeRow(state.x_C, state.prompt_C, state.carry.trail, state.path, markers, state.second)
             return WorkPlan(StepKind.DECODE, (self._spec.per_chunk, HEIGHT, WIDTH), decode)
         return Done()
 
@@ -161,13 +173,16 @@ class ToyLoop:
         return state  # pictures are made from latents alone
 
     def _carry(self, state: ToyState) -> ToyCarry:
-        return ToyCarry(state.x_C, state.path[-1], (*state.carry.trail, *state.path)[-TRAIL:])
+        second = state.second[-1] if state.second else None
+        return ToyCarry(state.x_C, state.path[-1], (*state.carry.trail, *state.path)[-TRAIL:], second)
 
     def _denoised(self, state: ToyState, x0_C: Latent) -> ToyState:
         step = state.step + 1
         if step == state.steps:
-            path = _fly(state.carry.ship, state.controls, x0_C, self._spec.per_chunk)
-            return msgspec.structs.replace(state, step=step, x_C=x0_C, path=path)
+            first, other = state.controls[:CONTROLS], state.controls[CONTROLS:]
+            path = _fly(state.carry.ship, first, x0_C, self._spec.per_chunk)
+            second = _fly(state.carry.second or START, other, x0_C, self._spec.per_chunk) if other else ()
+            return msgspec.structs.replace(state, step=step, x_C=x0_C, path=path, second=second)
         level = round(RECIPE.levels(state.steps)[step] * ONE)
         noise_C = _noise(state.seed, state.branch, state.chunk, step)
         x_C = (x0_C * (ONE - level) + noise_C * level) % MODULUS
@@ -185,8 +200,7 @@ def _noise(seed: int, branch: int, chunk: int, step: int) -> Latent:
 
 def _opening(seed: int, branch: int) -> ToyCarry:
     """The ship rests in the middle of the sky; the last latent is the seed's own."""
-    ship = Ship(WIDTH * SUB // 2, (HEIGHT - BAND) * SUB // 2, 0, 0)
-    return ToyCarry(_noise(seed, branch, 0, RECIPE.steps_allowed()[-1]), ship, ())
+    return ToyCarry(_noise(seed, branch, 0, RECIPE.steps_allowed()[-1]), START, ())
 
 
 def _steered(mixed_C: Latent, written: object | None) -> Latent:

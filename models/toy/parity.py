@@ -50,7 +50,8 @@ def _rollout(card: ModelCard) -> Iterator[Pair]:
     steering = []
     for given in inputs:
         left, right, up, down = given.controls
-        steering.append(golden.GoldenInput((left, right, up, down), ((given.prompt, 1.0),)))
+        second = given.others[0].controls if given.others else ()
+        steering.append(golden.GoldenInput((left, right, up, down), ((given.prompt, 1.0),), second=second))
     expected = golden.run(7, 0, steps, 24, 1, steering, narrated=card.prompt_loop is not None)
     session = ParitySession(loaded, 0, 7, inputs, loaded.runtime.encode_prompt)
     for chunk, (outcome, want) in enumerate(zip(session.run(), expected, strict=True)):

@@ -1,4 +1,4 @@
-"""The toy's pictures: a sky in the prompt's hue, stars that are the latent's, a ship with its trail."""
+"""The toy's pictures: a sky in the prompt's hue, stars that are the latent's, a ship with its trail, a second ship."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def picture(row: DecodeRow) -> NDArray[np.uint8]:
             _disc(frame, ghost, 2 if age < 4 else 1, (255 - 12 * age, 210 - 12 * age, 120 - 8 * age))
         _disc(frame, ship, 4, (255, 255, 255))
         _disc(frame, ship, 2, (255, 120, 40))
+        for other in row.second[i : i + 1]:
+            _disc(frame, other, 4, (20, 20, 40))
+            _disc(frame, other, 2, (120, 220, 255))
         draw(frame, row.markers[i])
     return frames
 

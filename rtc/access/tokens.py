@@ -2,6 +2,7 @@
 
     iss  the API key's name       sub   identity               nbf, exp  when it counts
     name, metadata                attributes.role              driver / co-driver / spectator / recorder
+                                  attributes.drivers           how several people drive the room, if it is opened by it
     video.room, video.roomJoin    the room it opens            video.roomCreate, roomList: what a back end may do
 
 Without `attributes.role` the grants say it: `recorder` or `hidden` a recorder, no `canPublishData` a spectator, else a
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import jwt
 import msgspec
 
+from ...sessions.drivers import BadDrivers, DriversRule
 from ...sessions.messages import Grant
 from ...sessions.rooms.rights import Rights
 from .keys import ApiKey, ApiKeys
@@ -88,7 +90,7 @@ def mint(key: ApiKey, room: str, rights: Rights, now: float, ttl_s: float = TTL_
         exp=int(now + ttl_s),
         name=rights.name or "",
         metadata=rights.metadata,
-        attributes={"role": rights.grant.value},
+        attributes={"role": rights.grant.value} | ({"drivers": str(rights.drivers)} if rights.drivers else {}),
         video=grant,
     )
     return jwt.encode(msgspec.to_builtins(claims), key.secret, ALGORITHM)
@@ -104,7 +106,13 @@ def read(keys: ApiKeys, token: str, now: float) -> Access:
     if now < claims.nbf - EARLY_S:
         raise TokenRefused("token_early", "the token is not valid yet")
     grant = claims.video
-    rights = Rights(_grant_of(claims), claims.sub or None, claims.name[:32] or None, claims.metadata[:1024])
+    rights = Rights(
+        _grant_of(claims),
+        claims.sub or None,
+        claims.name[:32] or None,
+        claims.metadata[:1024],
+        drivers=_drivers_of(claims),
+    )
     room = grant.room if grant.room and grant.room_join and grant.can_subscribe else None
     return Access(room, rights, grant.room_create, grant.room_list or grant.room_admin or grant.room_create)
 
@@ -120,6 +128,16 @@ def _verified(keys: ApiKeys, token: str) -> Claims:
         return msgspec.convert(checked, Claims)
     except (jwt.InvalidTokenError, msgspec.ValidationError, ValueError, RecursionError):
         raise TokenRefused("bad_token", "the token is not a JWT signed with this server's key") from None
+
+
+def _drivers_of(claims: Claims) -> DriversRule | None:
+    said = claims.attributes.get("drivers")
+    try:
+        return None if said is None else DriversRule.read(said)
+    except BadDrivers:
+        raise TokenRefused(
+            "bad_token", "how several drive, as the token says it, is no rule of this server's"
+        ) from None
 
 
 def _grant_of(claims: Claims) -> Grant:

@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
 from ...engine.api import RefusalReason, Refused
+from ...sessions.drivers import BadDrivers
 from ...sessions.rooms.names import ROOM_NAME_RULE, valid_room
 from ..access.forwarded import Caller
 from ..access.tokens import Access
@@ -24,7 +25,7 @@ T = TypeVar("T")
 
 JSON = "application/json"
 CONFLICTS = (RefusalReason.CONFLICT,)
-BAD_REQUESTS = (RefusalReason.UNKNOWN_CARD, RefusalReason.ROOM_NAME, RefusalReason.RECIPE)
+BAD_REQUESTS = (RefusalReason.UNKNOWN_CARD, RefusalReason.ROOM_NAME, RefusalReason.RECIPE, RefusalReason.DRIVERS)
 BUSY_RETRY_S = 2.0
 FULL_RETRY_S = 5.0
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -62,6 +63,8 @@ def offer_faults() -> Iterator[None]:
         yield
     except WireError as error:
         raise ApiFault(413 if error.code == "too_large" else 400, error.code, error.detail) from None
+    except BadDrivers as error:
+        raise ApiFault(400, "bad_drivers", str(error)) from None
     except BadOffer as error:
         raise ApiFault(422 if error.code == NO_CODEC else 400, error.code, error.detail) from None
     except PortsExhausted as error:

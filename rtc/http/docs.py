@@ -59,6 +59,20 @@ that `welcome` tells is the size to show.
 The video carries the playout-delay extension with 0..0, so browsers show frames as they come. A receipt's `rtp` equals
 the frame's RTP timestamp (`rtpTimestamp` in requestVideoFrameCallback).
 
+## Several drivers
+
+A room is driven as `POST /v1/rooms`, the token, or the offer that opens it says (`drivers`), else as `--drivers` does:
+
+| `drivers` | places at the wheel, for each player of the card | what steers a chunk |
+|---|---|---|
+| `turns` | one | what its holder presses |
+| `controls:2`, `controls:left+right,up` | one for each part of the controls | each holder presses their own; what nobody is there for, the first holder has |
+| `vote:5` | so many, with all controls | what more than half of those press who press anything; motion and controls that may be pressed part of the way are averaged |
+
+`welcome` has the rule, `participants` the places with who holds them and the controls that each steers now. Places are
+given, asked for and left with `passwheel`, one by one; whoever holds one may do all that a driver may. A receipt tells
+each holder of their own `input_seq`. The journal keeps what every holder pressed, and what came of it.
+
 ## First frames
 
 Where `welcome` has a `first_frame`, `POST /v1/rooms/{room}/first_frame` begins the world anew from a picture or from

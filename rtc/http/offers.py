@@ -3,12 +3,14 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
 
 from ...clock import Clock
 from ...engine.api import Refused
+from ...sessions.drivers import DriversRule
 from ...sessions.rooms.first_frames import BadFirstFrames, UploadedMedia
 from ...sessions.rooms.names import fresh_room
 from ...sessions.rooms.rights import Rights
@@ -55,13 +57,16 @@ def add_rooms(app: FastAPI, spec: AccessSpec, clock: Clock) -> None:
         with offer_faults():
             body = await body_of(request)
             asked = decode_body(body, RoomAsk) if body else RoomAsk()
+            drivers = None if asked.drivers is None else DriversRule.read(asked.drivers)
         room = asked.room or fresh_room(names)
         named(room)
-        world = f"?card={asked.card}" if asked.card else ""
+        says = {"card": asked.card, "drivers": None if spec.keys else asked.drivers}
+        said = urlencode({name: value for name, value in says.items() if value}, safe=",:")
+        world = f"?{said}" if said else ""
         path, now = f"{spec.base_path}/r/{room}{world}", clock.wall()
         if not spec.keys:
             return json_answer(RoomPass(room, path), 201)
-        rights = Rights(asked.role, asked.identity, asked.name, asked.metadata)
+        rights = Rights(asked.role, asked.identity, asked.name, asked.metadata, drivers=drivers)
         token = mint(spec.keys.first(), room, rights, now, asked.ttl_s)
         return json_answer(RoomPass(room, path, token, int(now + asked.ttl_s)), 201)
 

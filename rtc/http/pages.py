@@ -3,7 +3,7 @@
 import html
 import random
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -30,8 +30,9 @@ def add_pages(app: FastAPI, web_root: Path) -> None:
         return FileResponse(web_root / "library.html", headers=ASKS_AGAIN)
 
     @app.get("/play")
-    async def play(card: str = "") -> Response:
-        world = f"?card={quote(card)}" if card else ""
+    async def play(card: str = "", drivers: str = "") -> Response:
+        said = urlencode({name: value for name, value in (("card", card), ("drivers", drivers)) if value}, safe=",:")
+        world = f"?{said}" if said else ""
         return RedirectResponse(f"r/{fresh_room(names)}{world}", 302, {"Cache-Control": "no-store"})
 
     @app.get("/r/{room}")

@@ -42,11 +42,11 @@ class LinkEvents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """`to` None = everybody."""
+    """`to` () = everybody."""
 
     topic: Topic
     text: str
-    to: str | None
+    to: tuple[str, ...]
 
 
 class LiveKitLink:
@@ -120,8 +120,15 @@ class LiveKitLink:
         """What is sent to somebody before they are active is lost."""
         if person.kind not in PEOPLE or person.state != rtc.ParticipantState.PARTICIPANT_STATE_ACTIVE:
             return
-        may_send, role = person.permissions.can_publish_data, person.attributes.get("role")
-        self._events.came(rights_of(person.identity, person.name, person.metadata, role, may_send))
+        self._events.came(
+            rights_of(
+                person.identity,
+                person.name,
+                person.metadata,
+                person.attributes,
+                person.permissions.can_publish_data,
+            )
+        )
 
     def _went(self, person: rtc.RemoteParticipant) -> None:
         self._events.went(person.identity, person.disconnect_reason == rtc.DisconnectReason.CLIENT_INITIATED)
@@ -137,7 +144,7 @@ class LiveKitLink:
             self._more.clear()
             while self._waiting:
                 message = self._waiting[0]
-                to = [] if message.to is None else [message.to]
+                to = list(message.to)
                 try:
                     await self._room.local_participant.publish_data(
                         message.text, reliable=message.topic.reliable, destination_identities=to, topic=message.topic

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ...engine.api import Frame, Rendered
-from ...sessions.audience import ENDS
+from ...sessions.audience import ENDS, FrameInput
 from ...sessions.messages import Leave, Problem, Role, ServerMessage
 from ...sessions.rooms.participant import Participant
 from ...sessions.rooms.rights import Rights
@@ -19,7 +19,7 @@ class LiveKitPerson:
         self,
         rights: Rights,
         tell: Callable[[ServerMessage], None],
-        show: Callable[[Frame, int], None],
+        show: Callable[[Frame, FrameInput], None],
         counts: LiveKitCounts,
     ) -> None:
         self.rights = rights
@@ -37,10 +37,11 @@ class LiveKitPerson:
         if isinstance(message, Problem) and message.code in ENDS:
             self._gone = True
 
-    def frame(self, frame: Frame, hold_us: int) -> None:
-        self._show(frame, hold_us)
+    def frame(self, frame: Frame, given: FrameInput) -> None:
+        if not self._gone:
+            self._show(frame, given)
 
-    def rendered(self, rendered: Rendered, hold_us: int) -> None:
+    def rendered(self, rendered: Rendered, given: FrameInput) -> None:
         """What is published there is H.264."""
 
     # ---- what they do -----------------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ Connects again, with pauses, for as long as it is wanted.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 
 from ...clock import Clock
 from ...engine.api import Frame, Refused, Rendition
-from ...sessions.audience import GOING_AWAY
+from ...sessions.audience import GOING_AWAY, FrameInput
 from ...sessions.messages import Problem, Receipt, ServerMessage, Welcome
 from ...sessions.rooms.rights import Rights
 from ...sessions.rooms.rooms import Rooms
@@ -93,7 +93,10 @@ class LiveKitRoom:
         def tell(message: ServerMessage) -> None:
             self._tell(identity, message)
 
-        person = self._people[identity] = LiveKitPerson(rights, tell, self._show, self._counts)
+        def show(frame: Frame, given: FrameInput) -> None:
+            self._show(identity, frame, given)
+
+        person = self._people[identity] = LiveKitPerson(rights, tell, show, self._counts)
         self._start(self._seat(identity, person))
 
     def went(self, identity: str, on_purpose: bool) -> None:
@@ -126,7 +129,7 @@ class LiveKitRoom:
             self._start(self._publish(message.width, message.height))
         if self._link is not None:
             topic = Topic.CONTROL if channel_of(message) is Channel.CONTROL else Topic.RECEIPTS
-            self._link.send(Outgoing(topic, encode(message), identity))
+            self._link.send(Outgoing(topic, encode(message), (identity,)))
 
     def _nobody_there(self) -> None:
         """The connection is gone: their seats wait for the lease, as after any lost connection."""
@@ -156,29 +159,36 @@ class LiveKitRoom:
         self._track, self._link, self._kbps = None, None, None
         self._fanout.leave(self._subscription)
 
-    def _show(self, frame: Frame, hold_us: int) -> None:
-        """Every person's sink hands the same frames on; each is published once."""
-        if frame.frame == self._shown:
-            return
-        self._shown = frame.frame
+    def _show(self, identity: str, frame: Frame, given: FrameInput) -> None:
+        """Every person's sink hands the same frames on; each is published once. A driver's receipts are their own."""
         track = self._track
         if track is None:
             return
+        if frame.frame != self._shown:
+            self._shown = frame.frame
+            self._pass_on(track, frame)
+        receipt = receipt_of(frame, given, frame.pts & 0xFFFFFFFF, self._clock.now())
+        person = self._people.get(identity)
+        if person is not None and person.drives:
+            self._send_receipts((receipt,), (identity,))
+        elif not self._receipts or self._receipts[-1].frame != frame.frame:
+            self._receipts.append(receipt)
+            if len(self._receipts) >= AT_ONCE:
+                receipts, self._receipts = self._receipts, []
+                watching = tuple(name for name, person in self._people.items() if not person.drives)
+                self._send_receipts(receipts, () if len(watching) == len(self._people) else watching)
+
+    def _pass_on(self, track: VideoTrack, frame: Frame) -> None:
         told = track.feedback()
         self._kbps = told.kbps or self._kbps
         if told.wants_key and not frame.key:
             self._want_key()
-        self._fanout.frame(frame, hold_us)
+        self._fanout.pass_on(frame)
         track.show(frame)
-        self._receipts.append(receipt_of(frame, hold_us, frame.pts & 0xFFFFFFFF, self._clock.now()))
-        if len(self._receipts) >= AT_ONCE or self._drives():
-            self._send_receipts()
 
-    def _send_receipts(self) -> None:
-        """To everybody at once: the same frames are shown to all."""
-        receipts, self._receipts = self._receipts, []
+    def _send_receipts(self, receipts: Sequence[Receipt], to: tuple[str, ...]) -> None:
         if self._link is not None:
-            self._link.send(Outgoing(Topic.RECEIPTS, encode(bundled(receipts)), None))
+            self._link.send(Outgoing(Topic.RECEIPTS, encode(bundled(receipts)), to))
 
     def _want_key(self) -> None:
         person = next(iter(self._people.values()), None)

@@ -1,11 +1,13 @@
 """Where the LiveKit server is, and passes to its rooms. Knows no SDK."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import jwt
 import msgspec
 
+from ...sessions.drivers import BadDrivers, DriversRule
 from ...sessions.messages import Grant
 from ...sessions.rooms.rights import Rights
 from ..access.keys import ApiKey
@@ -78,12 +80,17 @@ def host_token(spec: LiveKitSpec, room: str, now: float) -> str:
     return jwt.encode(msgspec.to_builtins(claims), spec.key.secret, ALGORITHM)
 
 
-def rights_of(identity: str, name: str, metadata: str, role: str | None, may_send: bool) -> Rights:
-    """What a LiveKit participant may do: `role` as the token's attributes say it, `may_send` its canPublishData."""
+def rights_of(identity: str, name: str, metadata: str, attributes: Mapping[str, str], may_send: bool) -> Rights:
+    """What a LiveKit participant may do: `attributes` of the token, `may_send` its canPublishData."""
+    role, said = attributes.get("role"), attributes.get("drivers")
     try:
         grant = Grant.DRIVER if role is None else Grant(role)
     except ValueError:
         grant = Grant.SPECTATOR
     if grant.may_drive and not may_send:
         grant = Grant.SPECTATOR
-    return Rights(grant, identity, name[:32] or None, metadata[:1024])
+    try:
+        drivers = None if said is None else DriversRule.read(said)
+    except BadDrivers:
+        drivers = None
+    return Rights(grant, identity, name[:32] or None, metadata[:1024], drivers=drivers)

@@ -30,7 +30,6 @@ class Packed:
     """A frame in one rendition, ready for every sender."""
 
     frame: Frame
-    hold_us: int
     payloads: tuple[bytes, ...]
 
 
@@ -81,6 +80,7 @@ class Fanout:
         self._session = ""
         self._packed: dict[Rendition, Packed] = {}
         self._octets: dict[Rendition, int] = {}
+        self._counted: dict[Rendition, Frame] = {}
         self._rates: dict[Rendition, int] = {}
         """What encoders were told."""
         self.sent_kbps = 0
@@ -105,15 +105,20 @@ class Fanout:
     def leave(self, viewer: Subscription) -> None:
         self._viewers.discard(viewer)
 
-    def frame(self, frame: Frame, hold_us: int) -> Packed:
+    def frame(self, frame: Frame) -> Packed:
         """What its senders get; made on the first call for it."""
+        self.pass_on(frame)
+        return self._packing(Rendition.H264, frame)
+
+    def pass_on(self, frame: Frame) -> None:
+        """It leaves as it is, for somebody who packs it: it counts, once."""
         if self._session != frame.session:
             self._session = frame.session
             self._tell(self._rates)
-        return self._packing(Rendition.H264, frame, hold_us)
+        self._count(Rendition.H264, frame)
 
-    def rendered(self, rendered: Rendered, hold_us: int) -> Packed:
-        return self._packing(rendered.rendition, rendered.frame, hold_us)
+    def rendered(self, rendered: Rendered) -> Packed:
+        return self._packing(rendered.rendition, rendered.frame)
 
     def settle_bitrate(self, now: float, seconds: float) -> None:
         """Once every `seconds`: choose each viewer's rung and move the rates by what they reported."""
@@ -142,7 +147,7 @@ class Fanout:
         targets = {Rendition.H264: self.kbps}
         for full in FULL:
             rates = [v.link.kbps for v in self._of(full) if not v.drives()]
-            driver = next((v.link.kbps for v in self._of(full) if v.drives()), None)
+            driver = min((v.link.kbps for v in self._of(full) if v.drives()), default=None)
             if rates or driver is not None:
                 floor, ceiling = self.bitrate.floor, self.bitrate.ceiling
                 targets[full] = full_kbps(self._rate(full), driver, rates, floor, ceiling)
@@ -157,11 +162,16 @@ class Fanout:
     def _rate(self, rendition: Rendition) -> int:
         return self._rates.get(rendition, self.bitrate.ceiling)
 
-    def _packing(self, rendition: Rendition, frame: Frame, hold_us: int) -> Packed:
+    def _packing(self, rendition: Rendition, frame: Frame) -> Packed:
         made = self._packed.get(rendition)
         if made is None or made.frame is not frame:
             vp8 = rendition in (Rendition.VP8, Rendition.VP8_LOW)
-            made = Packed(frame, hold_us, (vp8_payloads_of if vp8 else payloads_of)(frame.data))
+            made = Packed(frame, (vp8_payloads_of if vp8 else payloads_of)(frame.data))
             self._packed[rendition] = made
-            self._octets[rendition] = self._octets.get(rendition, 0) + len(frame.data)
+            self._count(rendition, frame)
         return made
+
+    def _count(self, rendition: Rendition, frame: Frame) -> None:
+        if self._counted.get(rendition) is not frame:
+            self._counted[rendition] = frame
+            self._octets[rendition] = self._octets.get(rendition, 0) + len(frame.data)

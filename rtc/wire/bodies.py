@@ -5,7 +5,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-from ...sessions.messages import Grant, PersonName, Role
+from ...sessions.messages import DriversText, Grant, PersonName, Role
 from .channels import WireError
 
 BODY_BYTES_MAX = 64 * 1024
@@ -20,7 +20,7 @@ class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     `name`: what the others in the room read; missing = the server thinks of one. `consent`: what they do here may be
     used to train models; journaled, and asked for by exports. `card`: the world of a room that is not open yet;
-    missing = the server's first.
+    missing = the server's first. `drivers`: how several people drive it, if it is not open and the token says nothing.
     """
 
     sdp: str
@@ -29,6 +29,7 @@ class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     name: PersonName | None = None
     consent: bool = False
     card: CardName | None = None
+    drivers: DriversText | None = None
 
 
 class RoomAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,10 +37,12 @@ class RoomAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `identity`: whose seat it will be, however often they come. `role`: what the token lets them do. `metadata`: the
     application's own words about them. `ttl_s`: how long the token opens the room. `card`: the room's world.
+    `drivers`: how several people drive it: `turns`, `controls:2`, `controls:left+right,up`, `vote:5`.
     """
 
     room: str | None = None
     card: CardName | None = None
+    drivers: DriversText | None = None
     identity: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
     role: Grant = Grant.DRIVER
     name: PersonName | None = None

@@ -161,7 +161,7 @@ def _row(episode: Episode, entry: Entry, done: events.ChunkCommitted, asked: eve
         branch=entry.branch,
         at=entry.at,
         prompt=episode.prompt_of(conditions.prompt_version),
-        action=tuple(conditions.controls),
+        action=conditions.pressed,
         pointer=conditions.pointer,
         digest=done.digest,
         late_us=done.late_us,

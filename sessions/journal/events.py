@@ -11,6 +11,9 @@ import msgspec
 from ...engine.api import JOURNALS_SINCE, AdapterShare, Conditions, FirstFrames, Timings
 from ..messages import AdapterChoice, KeyEdge, Role, Transition, WorldState
 from ..states import Cause
+from .event_parts import BranchRecord as BranchRecord
+from .event_parts import DriverInput as DriverInput
+from .event_parts import MixedPart as MixedPart
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fields=True):
@@ -24,7 +27,8 @@ class SessionOpened(Event, frozen=True, tag="session.opened", omit_defaults=True
     """The first event of a session. `seed` is the first epoch's, `weights` a digest of the weight files.
 
     `mode` is what else of the runtime was not as usual (inexact, compiled, ..). `machine` names the instruction set
-    that the chunks were computed with: another one may round differently. `contract` as in `api.Opened`.
+    that the chunks were computed with: another one may round differently. `contract` as in `api.Opened`. `drivers`: how
+    several people drive, '' = one at a time.
     """
 
     room: str
@@ -38,6 +42,7 @@ class SessionOpened(Event, frozen=True, tag="session.opened", omit_defaults=True
     mode: str = ""
     contract: int = JOURNALS_SINCE
     machine: str = ""
+    drivers: str = ""
 
 
 class StateMoved(Event, frozen=True, tag="session.moved"):
@@ -93,11 +98,12 @@ class Left(Event, frozen=True, tag="session.left"):
     gone: bool
 
 
-class DriverChanged(Event, frozen=True, tag="session.driver"):
-    """None = nobody holds the wheel."""
+class DriverChanged(Event, frozen=True, tag="session.driver", omit_defaults=True):
+    """None = nobody holds the wheel; `place`: which one of several."""
 
     before: str | None
     after: str | None
+    place: int = 0
 
 
 class Faulted(Event, frozen=True, tag="session.fault"):
@@ -134,13 +140,6 @@ class InputReceived(Event, frozen=True, tag="input.received", omit_defaults=True
 
 
 # ---- prompt.* ------------------------------------------------------------------------------------------------------
-
-
-class MixedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Another text of a mix: the number under which it was asked, and its weight against the others'."""
-
-    number: int
-    weight: float
 
 
 class PromptAsked(Event, frozen=True, tag="prompt.asked", omit_defaults=True):
@@ -200,9 +199,12 @@ class SegmentStarted(Event, frozen=True, tag="segment.started"):
 # ---- chunk.* -------------------------------------------------------------------------------------------------------
 
 
-class ChunkBegun(Event, frozen=True, tag="chunk.begun"):
+class ChunkBegun(Event, frozen=True, tag="chunk.begun", omit_defaults=True):
+    """`conditions` are what the world was steered by. `drivers`: who pressed what, where several drive."""
+
     chunk: int
     conditions: Conditions
+    drivers: tuple[DriverInput, ...] = ()
 
 
 class ChunkCommitted(Event, frozen=True, tag="chunk.committed"):
@@ -251,19 +253,6 @@ class Verdict(StrEnum):
     CHOSEN = "chosen"
     TIE = "tie"
     SKIP = "skip"
-
-
-class BranchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One future of a fork: the chunks from `first` on that were made in it, by the digests of their latents. `noise`
-    as in `WorldTurned`."""
-
-    branch: int
-    seed: int
-    first: int
-    digests: tuple[str, ...]
-    prompt_version: int = 0
-    controls: tuple[tuple[float, ...], ...] = ()
-    noise: int = -1
 
 
 class PreferenceChosen(Event, frozen=True, tag="preference.chosen"):

@@ -5,21 +5,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...clock import Clock
-from ...engine.api import EngineClient, LatencyClass, Refused, SuspendableEngine
+from ...engine.api import CardInfo, EngineClient, LatencyClass, RefusalReason, Refused, SuspendableEngine
 from ..audience import Audience
 from ..counters import RoomsCounters
+from ..drivers import TURNS, BadDrivers, DriversRule, PlaceSpec
 from ..journal.journal import Journal
 from ..messages import AdapterChoice
 from ..session.session import Session
 from ..session.spec import SessionSpec
-from .room import Room, RoomRecord, RoomSpec
+from .refusals import refusal
+from .room import Room, RoomSpec
+from .room_record import RoomRecord
 from .suspend import RoomSuspension
 
 
 @dataclass(frozen=True, slots=True)
 class RoomsSpec:
     """What a server's rooms are like. `card`: of a room of which nobody says which. `prompt` None = the card's first
-    suggestion; `steps` None = the recipe's. `adapters`: the stack that worlds begin with.
+    suggestion; `steps` None = the recipe's. `adapters`: the stack that worlds begin with. `drivers`: how several people
+    drive a room of which nobody says it.
     """
 
     card: str
@@ -30,6 +34,7 @@ class RoomsSpec:
     rooms: int = 64
     seats: int = 32
     adapters: tuple[AdapterChoice, ...] = ()
+    drivers: DriversRule = TURNS
 
 
 @dataclass(slots=True)
@@ -37,11 +42,12 @@ class RoomEntry:
     """A room by its name, from the first join on. `joining`: joins that wait for its session.
 
     `asked`: the session that the engine has been asked for, '' while a suspended one is restored. `forgotten`: its name
-    is free again. `card`: its world's, as who opened it asked; None = whichever.
+    is free again. `card`: its world's, as who opened it asked; None = whichever. `drivers`: how several drive it.
     """
 
     name: str
     card: str | None
+    drivers: DriversRule
     audience: Audience
     asked: str
     task: "asyncio.Task[Room | Refused]"
@@ -67,6 +73,18 @@ class RoomOpener:
         self._door, self._journal, self._clock, self._spec = door, journal, clock, spec
         self._counters, self._entropy, self._suspension, self._futures = counters, entropy, suspension, futures
 
+    def unsuitable(self, card: str | None, drivers: DriversRule | None) -> Refused | None:
+        """What this server does not have, as far as it knows its cards by now: no place in line for that."""
+        cards = {info.name: info for info in self._door.cards()}
+        if not cards:
+            return None
+        if card is not None and card not in cards:
+            detail = f"no world '{card}' here: there are {', '.join(cards)}"
+            return refusal(RefusalReason.UNKNOWN_CARD, detail, retry_after_s=0.0)
+        info = cards.get(card or self._spec.card)
+        places = None if info is None else _places(drivers or self._spec.drivers, info)
+        return places if isinstance(places, Refused) else None
+
     async def open(self, entry: RoomEntry, seed: int) -> Room | Refused:
         return await self._restored(entry) or await self._opened(entry, seed)
 
@@ -80,7 +98,8 @@ class RoomOpener:
         if suspended is None or entry.forgotten:
             return None
         record, asked = suspended.record, entry.asked
-        session = self._session(entry, record.session.card, record.session.name, record.session.seed)
+        drivers = DriversRule.read(record.drivers)
+        session = self._session(entry, record.session.card, record.session.name, record.session.seed, drivers)
         entry.asked = ""
         restored = await suspension.restore(suspended, session)
         entry.asked = asked
@@ -89,17 +108,29 @@ class RoomOpener:
         return self._room(entry, session, record) if restored else None
 
     async def _opened(self, entry: RoomEntry, seed: int) -> Room | Refused:
-        session = self._session(entry, entry.card or self._spec.card, entry.asked, seed)
+        session = self._session(entry, entry.card or self._spec.card, entry.asked, seed, entry.drivers)
         return await session.open() or self._room(entry, session)
 
-    def _session(self, entry: RoomEntry, card: str, name: str, seed: int) -> Session:
+    def _session(self, entry: RoomEntry, card: str, name: str, seed: int, drivers: DriversRule) -> Session:
         spec = self._spec
         session_spec = SessionSpec(
-            name, entry.name, card, seed, spec.prompt, spec.steps, spec.latency_class, spec.adapters
+            name, entry.name, card, seed, spec.prompt, spec.steps, spec.latency_class, spec.adapters, drivers
         )
         parts = self._door, self._journal, self._clock, self._counters, entry.audience
         return Session(session_spec, *parts, self._futures)
 
-    def _room(self, entry: RoomEntry, session: Session, record: RoomRecord | None = None) -> Room:
+    def _room(self, entry: RoomEntry, session: Session, record: RoomRecord | None = None) -> Room | Refused:
+        assert session.card is not None, "the session is open"
+        places = _places(session.spec.drivers, session.card)
+        if isinstance(places, Refused):
+            session.close("drivers")
+            return places
         spec = RoomSpec(entry.name, self._spec.lease_s, self._spec.seats)
-        return Room(spec, session, entry.audience, self._clock, self._counters, self._entropy, record)
+        return Room(spec, session, entry.audience, self._clock, self._counters, self._entropy, places, record)
+
+
+def _places(drivers: DriversRule, card: CardInfo) -> tuple[PlaceSpec, ...] | Refused:
+    try:
+        return drivers.places([control.name for control in card.controls], card.players)
+    except BadDrivers as error:
+        return refusal(RefusalReason.DRIVERS, str(error), retry_after_s=0.0)

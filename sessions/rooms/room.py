@@ -7,23 +7,22 @@ connected: the world is held. All seats gone: the room closes.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-
-import msgspec
 
 from ...clock import Clock
 from ..audience import Audience, Sink
 from ..counters import RoomsCounters
+from ..drivers import PlaceSpec
 from ..journal import events
 from ..messages import ControlView, FirstFrameView, Grant, Problem, Role, Welcome
 from ..session.session import Session
-from ..session.spec import SessionRecord
 from ..views import RoomView
 from .participant import Participant
 from .rights import OPEN, Rights
-from .seats import Seat, SeatRecord, Seats
+from .room_record import RoomRecord
+from .seats import Seat, Seats
 from .wheel import Wheel
 
 log = logging.getLogger(__name__)
@@ -33,15 +32,6 @@ class CloseReason(StrEnum):
     LEASE = "lease"
     UNATTENDED = "unattended"
     SHUTDOWN = "shutdown"
-
-
-class RoomRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a suspended room is restored from, besides its session's world."""
-
-    room: str
-    drivers: tuple[str, ...]
-    seats: tuple[SeatRecord, ...]
-    session: SessionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +46,8 @@ class RoomSpec:
 class Room:
     """One open session and its audience. `entropy(n)` makes n random bytes for names and tokens.
 
-    `record`: that of a suspended room, to go on from it. Everybody is away then, and their leases begin now.
+    `places`: at the wheel. `record`: that of a suspended room, to go on from it. Everybody is away then, and their
+    leases begin now.
     """
 
     def __init__(
@@ -67,12 +58,13 @@ class Room:
         clock: Clock,
         counters: RoomsCounters,
         entropy: Callable[[int], bytes],
+        places: Sequence[PlaceSpec],
         record: RoomRecord | None = None,
     ) -> None:
         self.spec = spec
         self.session = session
         self.seats = Seats(audience)
-        self.wheel = Wheel(session, self.seats, audience, clock, 1 if session.card is None else session.card.players)
+        self.wheel = Wheel(session, self.seats, audience, clock, places)
         self._audience = audience
         self._clock = clock
         self._counters = counters
@@ -81,7 +73,7 @@ class Room:
         """When the last one went; None while somebody is connected or nobody has been yet."""
         if record is not None:
             self.seats.restore(record.seats, session.new_inbox)
-            self.wheel.restore(record.drivers)
+            self.wheel.restore(record.holders)
             for seat in self.seats:
                 self._start_lease(seat)
 
@@ -99,13 +91,17 @@ class Room:
             state=session.state,
             viewers=self.connected,
             driver=bool(self.wheel.holders),
+            drivers=str(session.spec.drivers),
+            places_free=self.wheel.free,
             epoch=session.epoch,
             chunk=session.next_chunk,
         )
 
     def record(self, shown: bool = True) -> RoomRecord:
         """`shown` as in `Session.suspended`."""
-        return RoomRecord(self.spec.name, self.wheel.holders, self.seats.record(), self.session.suspended(shown))
+        session = self.session
+        people = str(session.spec.drivers), self.wheel.record(), self.seats.record()
+        return RoomRecord(self.spec.name, *people, session.suspended(shown))
 
     # ---- coming and going -----------------------------------------------------------------------------------------
 
@@ -269,6 +265,7 @@ class Room:
                 pointer=card.pointer,
                 prompt_chars=card.prompt_chars,
                 players=card.players,
+                drivers=str(session.spec.drivers),
                 lease_s=self.spec.lease_s,
                 adapters=card.adapters,
                 stack=session.adapters.now.stack,

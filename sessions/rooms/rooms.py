@@ -14,6 +14,7 @@ from ...clock import Clock
 from ...engine.api import Close, EngineClient, RefusalReason, Refused, SuspendableEngine
 from ..audience import Audience, Sink
 from ..counters import RoomsCounters, with_journal
+from ..drivers import DriversRule
 from ..journal.journal import Journal
 from ..messages import Role, WorldState
 from ..views import FirstFrame, RoomView
@@ -80,13 +81,16 @@ class Rooms:
         name: str | None = None,
         rights: Rights = OPEN,
         card: str | None = None,
+        drivers: DriversRule | None = None,
     ) -> Participant | Refused:
         """Take a seat in a room. `token` from an earlier seat takes that one over; the first one in drives.
 
-        `name`: to be known by, if there is a wish. `card`: the world of a room that is not open; one that is keeps its
-        own. The sink gets `Welcome` first. A refusal reserves nothing.
+        `name`: to be known by, if there is a wish. `card`, `drivers`: the world of a room that is not open, and how
+        several drive it; one that is open keeps its own. The sink gets `Welcome` first. A refusal reserves nothing.
         """
-        joined = self._unknown(card) or await self._join(room, sink, token, want_role, name, rights, card)
+        drivers = rights.drivers or drivers
+        refused = None if room in self._entries else self._opener.unsuitable(card, drivers)
+        joined = refused or await self._join(room, sink, token, want_role, name, rights, card, drivers)
         self._counters.joins_refused += isinstance(joined, Refused)
         return joined
 
@@ -171,11 +175,12 @@ class Rooms:
         wish: str | None,
         rights: Rights,
         card: str | None,
+        drivers: DriversRule | None,
     ) -> Participant | Refused:
         refused = self._refused_at_once(name)
         if refused is not None:
             return refused
-        entry = self._entries.get(name) or self._start(name, card)
+        entry = self._entries.get(name) or self._start(name, card, drivers or self._spec.drivers)
         entry.joining += 1
         try:
             # Shielded: the room is for all who wait, and one of them may go away.
@@ -246,19 +251,11 @@ class Rooms:
 
     # ---- opening and closing --------------------------------------------------------------------------------------
 
-    def _unknown(self, card: str | None) -> Refused | None:
-        """A card that this server does not have, as far as it knows its cards by now: no place in line for that."""
-        known = [info.name for info in self._door.cards()]
-        if card is None or not known or card in known:
-            return None
-        detail = f"no world '{card}' here: there are {', '.join(known)}"
-        return refusal(RefusalReason.UNKNOWN_CARD, detail, retry_after_s=0.0)
-
-    def _start(self, name: str, card: str | None) -> RoomEntry:
+    def _start(self, name: str, card: str | None, drivers: DriversRule) -> RoomEntry:
         audience, session = Audience(self._ended), self._entropy(8).hex()
         seed = int.from_bytes(self._entropy(6), "little")
         task = asyncio.get_running_loop().create_task(self._open(name, seed), name=f"open {name}")
-        entry = self._entries[name] = RoomEntry(name, card, audience, session, task)
+        entry = self._entries[name] = RoomEntry(name, card, drivers, audience, session, task)
         return entry
 
     async def _open(self, name: str, seed: int) -> Room | Refused:

@@ -16,7 +16,7 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisClusterException, RedisError
 
-from .room import RoomRecord
+from .room_record import RecordUnreadable, RoomRecord, read_record
 
 PREFIX = "worldroom:suspended:"
 WORLD_BYTES_MAX = 64 << 20
@@ -79,11 +79,11 @@ class SuspendStore:
             record, world, note = [cast("bytes | None", await self._redis.get(key)) for key in kinds]
             for data, with_world in ((record, world), (note, None)):
                 if data is not None:
-                    found = SuspendedRoom(msgspec.json.decode(data, type=RoomRecord), with_world or b"")
+                    found = SuspendedRoom(read_record(data), with_world or b"")
                     if found.record.session.card in cards:
                         return found
             return None
-        except (*FAULTS, msgspec.MsgspecError) as error:
+        except (*FAULTS, RecordUnreadable) as error:
             raise SuspendStoreError(f"room '{room}': the suspended room cannot be read: {error}") from error
 
     async def forget(self, room: str) -> None:

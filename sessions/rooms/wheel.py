@@ -3,17 +3,20 @@
     free -- take --> held -- holder away for `AWAY_S` --> anybody may take it; who asked first gets it
                      held -- asked, and the holder idle for `IDLE_S` --> who asked first gets it
 
-Whoever holds it steers the session from the next chunk on; everybody is told of every change. A world of several
-players has as many places at the wheel, each of which changes hands as above.
+Whoever holds it steers the session from the next chunk on; everybody is told of every change. Where several drive
+(`sessions/drivers.py`) it has as many places, each of which changes hands as above and has controls of its own.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...clock import Clock
 from ..audience import Audience
+from ..drivers import PlaceSpec
 from ..journal.events import DriverChanged
-from ..messages import Accepted, Applied, Grant, Participants, PassWheel, Problem, RefuseWheel, Role
+from ..messages import Accepted, Applied, Grant, Participants, PassWheel, PlaceView, Problem, RefuseWheel, Role
+from ..session.helm import Hand
 from ..session.session import Session
 from .seats import Seats
 
@@ -27,19 +30,23 @@ EARLY_S = 1e-3
 
 @dataclass(slots=True)
 class Place:
-    """One player's. `holder`: a participant, who may be away; None = nobody."""
+    """`holder`: a participant, who may be away; None = nobody."""
 
+    number: int
+    spec: PlaceSpec
     holder: str | None = None
     away_since: float | None = None
 
 
 class Wheel:
-    """See the module docstring. `players`: of the card."""
+    """See the module docstring."""
 
-    def __init__(self, session: Session, seats: Seats, audience: Audience, clock: Clock, players: int = 1) -> None:
+    def __init__(
+        self, session: Session, seats: Seats, audience: Audience, clock: Clock, places: Sequence[PlaceSpec]
+    ) -> None:
         self._clock = clock
         self._session, self._seats, self._audience = session, seats, audience
-        self._places = tuple(Place() for _ in range(players))
+        self._places = tuple(Place(number, spec) for number, spec in enumerate(places))
         self._asks: dict[str, int] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -102,7 +109,7 @@ class Wheel:
             other.holder, other.away_since = place.holder, place.away_since
         before, asked = place.holder, self._asks.pop(participant or "", None)
         place.holder, place.away_since = participant, None
-        self._session.record(DriverChanged(before=before, after=participant))
+        self._session.record(DriverChanged(before, participant, place.number))
         seat = self._seats.of(participant)
         if seat is not None:
             seat.active_at = self._clock.now()
@@ -135,10 +142,14 @@ class Wheel:
             self._steer()
             self._watch()
 
-    def restore(self, holders: tuple[str, ...]) -> None:
+    def record(self) -> tuple[str | None, ...]:
+        """Who holds each place, for `restore`."""
+        return tuple(place.holder for place in self._places)
+
+    def restore(self, holders: tuple[str | None, ...]) -> None:
         """As it was suspended: whoever holds it is away."""
         for place, holder in zip(self._places, holders, strict=False):
-            place.holder, place.away_since = holder, self._clock.now()
+            place.holder, place.away_since = holder, None if holder is None else self._clock.now()
         self._watch()
 
     def stand_down(self) -> None:
@@ -160,15 +171,20 @@ class Wheel:
     def holders(self) -> tuple[str, ...]:
         return tuple(place.holder for place in self._places if place.holder is not None)
 
+    @property
+    def free(self) -> int:
+        """Places that nobody holds."""
+        return sum(place.holder is None for place in self._places)
+
     def announce(self) -> None:
         """Tell everybody who is here, who drives and who asks to."""
         people, asking, free_in_s = self._seats.people(), tuple(self._asks), self.free_in_s
-        holders = self.holders
+        holders, places = self.holders, self._views()
         driver = holders[0] if holders else None
         spectators = sum(person.participant not in holders for person in people)
         for seat in self._seats.connected():
             you = self.role(seat.participant)
-            told = Participants(driver, you, spectators, people, asking, free_in_s, holders)
+            told = Participants(driver, you, spectators, people, asking, free_in_s, holders, places)
             self._audience.send(seat.participant, told)
 
     @property
@@ -221,12 +237,30 @@ class Wheel:
         return max(0.0, seat.active_at + IDLE_S - self._clock.now())
 
     def _steer(self) -> None:
-        """Let the holder's connection steer the session; without one every key is up.
+        """Let the holders' connections steer the session; without any every key is up."""
+        hands = []
+        for place, controls in self._shares().items():
+            seat = self._seats.of(self._places[place].holder)
+            if seat is not None:
+                hands.append(Hand(seat.participant, seat.inbox, self._places[place].spec.player, controls))
+        self._session.helm.steer(tuple(hands))
 
-        A chunk's conditions hold one player's controls, so no card has several players yet, and the first would steer.
-        """
-        seat = self._seats.of(next(iter(self.holders), None))
-        self._session.steered_by(seat.inbox if seat is not None and seat.participant in self._audience else None)
+    def _shares(self) -> dict[int, frozenset[int]]:
+        """The controls of each place whose holder is here; what nobody is here for, the first of that player has."""
+        here = [place for place in self._places if place.holder is not None and place.holder in self._audience]
+        shares = {place.number: place.spec.controls for place in here}
+        for player in {place.spec.player for place in here}:
+            steered = [place for place in here if place.spec.player == player]
+            lost = [place.spec.controls for place in self._places if place.spec.player == player and place not in here]
+            shares[steered[0].number] = steered[0].spec.controls.union(*lost)
+        return shares
+
+    def _views(self) -> tuple[PlaceView, ...]:
+        shares = self._shares()
+        return tuple(
+            PlaceView(place.holder, place.spec.player, tuple(sorted(shares.get(place.number, place.spec.controls))))
+            for place in self._places
+        )
 
     def _changes_in_s(self, place: Place) -> float | None:
         """Seconds until who asks gets it, or until anybody may take it; None while neither will be."""

@@ -16,7 +16,7 @@ from ..journal import events
 from .adapters import SessionStack
 from .chronicle import Chronicle
 from .futures import Futures
-from .inbox import Inbox
+from .helm import Helm
 from .inflight import InflightInputs
 from .prompting import Prompting
 from .prompts import PromptMemory
@@ -46,23 +46,13 @@ class Chunks:
         self._prompts, self._prompting, self._adapters = prompts, prompting, adapters
         self.epoch, self.next = 0, 0
         self.card: api.CardInfo | None = None
-        self._inbox: Inbox | None = None
+        self.helm = Helm()
         self._first: int | None = None
         """The chunk that is due while the world waits for its first prompt."""
 
-    # ---- steering ---------------------------------------------------------------------------------------------------
-
-    def steered_by(self, inbox: Inbox | None) -> None:
-        """From the next chunk on this inbox steers; None releases every key."""
-        self._inbox = inbox
-        self.flush()
-
-    def flush(self) -> None:
-        """Taps up to now steer nothing."""
-        if self._inbox is not None:
-            self._inbox.flush()
-
-    # ---- one after the other ----------------------------------------------------------------------------------------
+    def open(self, card: api.CardInfo, vote: bool) -> None:
+        """The session is open. `vote`: several drivers steer by vote."""
+        self.card, self.helm = card, Helm(card, vote)
 
     def asked_for(self, chunk: int) -> None:
         if not self._inflight.outstanding(self.epoch, chunk):  # else the answer is on its way
@@ -103,7 +93,7 @@ class Chunks:
         """The world that plays is another one, in a new epoch."""
         self._void(self.epoch, self.next - 1)
         self.epoch = epoch
-        self.flush()
+        self.helm.flush()
 
     def shown(self, frame: api.Frame) -> None:
         if frame.epoch < self.epoch:
@@ -111,16 +101,16 @@ class Chunks:
             return
         self._counters.frames += 1
         self._chronicle.shown(frame)
-        self._audience.show(frame, self._inflight.hold_us(frame))
+        self._audience.show(frame, self._inflight.inputs(frame))
 
     def _begin(self, chunk: int, card: api.CardInfo) -> None:
         self._first = None
         self._prompting.begin(chunk)
         shares = self._adapters.now.shares
-        conditions = self._inflight.begin(self.epoch, chunk, card, self._inbox, self._prompts, shares)
+        conditions = self._inflight.begin(self.epoch, chunk, card, self.helm, self._prompts, shares)
         self.next = chunk + 1
         self._counters.chunks_begun += 1
-        self._chronicle.record(events.ChunkBegun(chunk=chunk, conditions=conditions))
+        self._chronicle.record(events.ChunkBegun(chunk, conditions, self._inflight.drivers(self.epoch, chunk)))
         # Last, because the engine may answer within the call.
         self._door.post(api.Begin(session=self._futures.world, chunk=chunk, conditions=conditions))
         self._began(chunk, conditions)

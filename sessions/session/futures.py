@@ -95,9 +95,7 @@ class Futures:
         return self._made[-1].chunk + 1 if self._made else self.now.first
 
     def committed(self, done: api.ChunkDone, conditions: api.Conditions) -> None:
-        self._made.append(
-            MadeChunk(done.chunk, done.epoch, done.digest, conditions.prompt_version, conditions.controls)
-        )
+        self._made.append(MadeChunk(done.chunk, done.epoch, done.digest, conditions.prompt_version, conditions.pressed))
 
     def resumed(self, now: Future, branches: int, epochs: int) -> None:
         """The session lived under an earlier server."""

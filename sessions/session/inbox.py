@@ -42,11 +42,6 @@ class Sample:
     tapped: frozenset[int]
 
 
-def released(controls: int) -> Sample:
-    """Nobody drives: every key is up."""
-    return Sample(controls=(0.0,) * controls, pointer=(0.0, 0.0), seq=0, received=None, tapped=frozenset())
-
-
 class Inbox:
     """The input of one connection, sampled chunk by chunk."""
 

@@ -1,4 +1,4 @@
-"""Chunks in flight: what each took from the inbox and the prompts, and which messages it acknowledges.
+"""Chunks in flight: what each took from the drivers and the prompts, and which messages it acknowledges.
 
 An accepted message waits until a chunk takes it. When that chunk is done the message is answered with `Applied`; when
 it is cancelled the next chunk takes the message.
@@ -8,9 +8,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from ...engine.api import AdapterShare, CardInfo, Conditions, Frame
+from ..audience import FrameInput, FrameInputs
+from ..journal.events import DriverInput
 from ..messages import Applied
 from .ack import PendingAck
-from .inbox import Inbox, Sample, released
+from .helm import Helm, HelmSample
 from .prompts import PromptMemory
 
 CHUNKS_MAX = 64
@@ -21,8 +23,7 @@ ACKS_MAX = 256
 class InflightChunk:
     """One chunk from its begin until its frames are shown."""
 
-    inbox: Inbox | None
-    sample: Sample
+    sample: HelmSample
     conditions: Conditions
     acks: list[PendingAck] = field(default_factory=list)
     made: bool = False
@@ -45,23 +46,25 @@ class InflightInputs:
         epoch: int,
         chunk: int,
         card: CardInfo,
-        inbox: Inbox | None,
+        helm: Helm,
         prompts: PromptMemory,
         adapters: tuple[AdapterShare, ...] = (),
     ) -> Conditions:
-        """Take what steers this chunk; `inbox` None = nobody does."""
-        sample = inbox.sample() if inbox is not None else released(len(card.controls))
+        """Take what steers this chunk."""
+        sample = helm.sample()
+        first, *others = sample.players
         conditions = Conditions(
             epoch=epoch,
-            controls=sample.controls,
-            pointer=sample.pointer,
+            controls=first.controls,
+            pointer=first.pointer,
             prompts=prompts.take(card.frames_per_chunk),
             prompt_version=prompts.number,
             input_seq=sample.seq,
             recache=prompts.take_rebuild(),
             adapters=adapters,
+            others=tuple(others),
         )
-        self._chunks[epoch, chunk] = InflightChunk(inbox, sample, conditions, self._waiting)
+        self._chunks[epoch, chunk] = InflightChunk(sample, conditions, self._waiting)
         self._waiting = []
         if len(self._chunks) > CHUNKS_MAX:
             _, oldest = self._chunks.popitem(last=False)
@@ -75,8 +78,13 @@ class InflightInputs:
 
     def adopt(self, chunk: int, conditions: Conditions) -> None:
         """A chunk of a future that plays from now on was begun before."""
-        sample = released(len(conditions.controls))
-        self._chunks[conditions.epoch, chunk] = InflightChunk(None, sample, conditions)
+        self._chunks[conditions.epoch, chunk] = InflightChunk(HelmSample(()), conditions)
+
+    def drivers(self, epoch: int, chunk: int) -> tuple[DriverInput, ...]:
+        """What a chunk took from each of several drivers; () where one drives alone."""
+        inflight = self._chunks.get((epoch, chunk))
+        hands = () if inflight is None else inflight.sample.hands
+        return tuple(each.recorded() for each in hands) if len(hands) > 1 else ()
 
     def done(self, epoch: int, chunk: int) -> Conditions | None:
         """The chunk is committed: its messages are applied. What it was made under."""
@@ -97,17 +105,19 @@ class InflightInputs:
         if inflight is None:
             return False
         self._waiting = inflight.acks + self._waiting
-        if same_world and inflight.inbox is not None:
-            inflight.inbox.give_back(inflight.sample)
+        if same_world:
+            inflight.sample.give_back()
         return same_world and inflight.conditions.recache
 
     def failed(self, epoch: int, chunk: int) -> bool:
         """As `cancelled`, where that chunk is not made: it will be asked for again."""
         return self.outstanding(epoch, chunk) and self.cancelled(epoch, chunk, same_world=True)
 
-    def hold_us(self, frame: Frame) -> int:
-        """From the receipt of the chunk's last input to its begin; 0 when it holds no input."""
+    def inputs(self, frame: Frame) -> FrameInputs:
+        """What a frame contains of everybody who steered its chunk."""
         inflight = self._chunks.get((frame.epoch, frame.chunk))
-        if inflight is None or inflight.sample.received is None:
-            return 0
-        return max(0, round((frame.begun - inflight.sample.received) * 1e6))
+        count = len(frame.controls) if inflight is None else len(inflight.conditions.controls)
+        hands = () if inflight is None else inflight.sample.hands
+        drivers = {each.hand.participant: each.told(frame, count) for each in hands}
+        nobody = FrameInput(frame.input_seq, 0, frame.controls[:count])
+        return FrameInputs(next(iter(drivers.values()), nobody), drivers)

@@ -56,7 +56,7 @@ class Lane:
     def done(self, chunk: int, digest: str) -> None:
         conditions = self.taken.pop(chunk, None)
         if conditions is not None:
-            self.made.append(MadeChunk(chunk, conditions.epoch, digest, conditions.prompt_version, conditions.controls))
+            self.made.append(MadeChunk(chunk, conditions.epoch, digest, conditions.prompt_version, conditions.pressed))
 
     def view(self) -> FutureView:
         prompt = "" if self.version is None else self.version.text

@@ -25,7 +25,8 @@ from .chronicle import Chronicle
 from .chunks import Chunks
 from .faults import FaultsTold
 from .futures import Future, Futures
-from .inbox import Inbox, keymap, partly
+from .helm import Helm
+from .inbox import Inbox
 from .inflight import InflightInputs
 from .prompting import Prompting
 from .prompts import PromptMemory
@@ -79,6 +80,11 @@ class Session:
         return self._chunks.card
 
     @property
+    def helm(self) -> Helm:
+        """What its drivers do, put together."""
+        return self._chunks.helm
+
+    @property
     def world(self) -> str:
         """The name of the world that plays, as the engine knows it."""
         return self._futures.world
@@ -93,7 +99,8 @@ class Session:
             self.state = move(self.state, Cause.REFUSED, lambda *_: None)
             return answer
         self._counters.sessions_opened += 1
-        self._chunks.card = card = answer.card
+        card = answer.card
+        self._chunks.open(card, self.spec.votes)
         self._futures.weights = answer.weights
         self.record(self.spec.opened(answer))
         self._move(Cause.OPENED)
@@ -106,7 +113,8 @@ class Session:
     def restore(self, record: SessionRecord, card: api.CardInfo) -> None:
         """`open` for a session whose world the engine has restored: it stands still until somebody is connected."""
         chunks, self._futures.weights, self._paused = self._chunks, record.weights, record.paused
-        chunks.card, chunks.epoch, chunks.next = card, record.epoch, record.chunk
+        chunks.open(card, self.spec.votes)
+        chunks.epoch, chunks.next = record.epoch, record.chunk
         self.prompts.restore(record.prompts)
         self.adapters.restore(record.adapters)
         noise = record.branch if record.noise < 0 else record.noise
@@ -144,7 +152,7 @@ class Session:
         self._counters.sessions_closed += 1
         self.record(events.SessionClosed(reason=reason))
         self._chronicle.end()
-        self._chunks.steered_by(None)
+        self.helm.steer(())
         self._audience.close(reason)
 
     def hold(self) -> None:
@@ -168,12 +176,7 @@ class Session:
 
     def new_inbox(self) -> Inbox:
         """An inbox for one connection."""
-        card = self._opened()
-        return Inbox(keymap(card.controls), len(card.controls), partly(card.controls))
-
-    def steered_by(self, inbox: Inbox | None) -> None:
-        """From the next chunk on this inbox steers; None releases every key."""
-        self._chunks.steered_by(inbox)
+        return self.helm.inbox()
 
     def prompt(self, message: messages.Prompt, participant: str, reply: Reply) -> None:
         self._counters.prompts += self._prompting.asked(message, self._opened(), participant, reply)
@@ -192,7 +195,7 @@ class Session:
             return
         self._move(Cause.RESUME)
         self._paused = False
-        self._chunks.flush()  # taps at a still picture steer nothing
+        self.helm.flush()  # taps at a still picture steer nothing
         self.turns.tell_worlds(api.Resume)
         reply(messages.Accepted(id=message.id))
         self._inflight.expect(PendingAck(message.id, reply))
@@ -211,7 +214,7 @@ class Session:
         self._chunks.epoch = self._futures.start_anew()
         seed = self.spec.seed_of(self.epoch) if seed is None else seed
         self.prompts.settle()
-        self._chunks.flush()
+        self.helm.flush()
         self._door.post(api.Supersede(self.world, self.epoch, True, seed, first_frames))
         self.record(events.EpochStarted(self.epoch, seed, participant, first_frames))
         self._counters.resets += 1
@@ -244,7 +247,7 @@ class Session:
             case api.Frame():
                 self._chunks.shown(event)
             case api.Rendered():
-                self._audience.rendered(event, self._inflight.hold_us(event.frame))
+                self._audience.rendered(event, self._inflight.inputs(event.frame))
             case api.ChunkDone():
                 self._chunks.done(event)
             case api.ChunkCancelled():

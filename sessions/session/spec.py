@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ...engine.api import CardInfo, LatencyClass, Open, Opened
+from ..drivers import TURNS, DriversRule, Driving
 from ..journal import events
 from ..messages import AdapterChoice
 from .adapters import AdaptersRecord
@@ -48,7 +49,7 @@ class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class SessionSpec:
     """What a session is opened with. `prompt` None = the card's first suggestion, if it has one. `adapters`: the stack
-    it begins with.
+    it begins with. `drivers`: how several people drive.
     """
 
     name: str
@@ -59,6 +60,11 @@ class SessionSpec:
     steps: int | None = None
     latency_class: LatencyClass = LatencyClass.INTERACTIVE
     adapters: tuple[AdapterChoice, ...] = ()
+    drivers: DriversRule = TURNS
+
+    @property
+    def votes(self) -> bool:
+        return self.drivers.driving is Driving.VOTE
 
     def first_text(self, card: CardInfo) -> str | None:
         """The words that its world begins with."""
@@ -93,4 +99,5 @@ class SessionSpec:
             mode=answer.mode,
             contract=answer.contract,
             machine=answer.machine,
+            drivers="" if self.drivers == TURNS else str(self.drivers),
         )

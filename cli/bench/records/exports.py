@@ -122,7 +122,7 @@ def _happened(number: int) -> "list[JournalEvent]":
 async def _film(recordings: "Recordings", names: list[str]) -> None:
     """The same small film for each."""
     from ....engine.api import Frame, Timings
-    from ....sessions.audience import Audience
+    from ....sessions.audience import Audience, FrameInput, FrameInputs
 
     packets = await asyncio.to_thread(_encoded)
     for name in names:
@@ -131,7 +131,8 @@ async def _film(recordings: "Recordings", names: list[str]) -> None:
         for number, (data, key) in enumerate(packets):
             at, timings = number * CLOCK // 24, Timings(1, 2, 3, 4)
             controls = (float(number % 2), 0.0)
-            audience.show(Frame(name, number, number, 0, at, key, data, number, 1, controls, 0.0, timings), 0)
+            frame = Frame(name, number, number, 0, at, key, data, number, 1, controls, 0.0, timings)
+            audience.show(frame, FrameInputs(FrameInput(number, 0, controls)))
         recordings.stop(name)
     await recordings.close()
 

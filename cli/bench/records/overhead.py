@@ -25,6 +25,7 @@ from .amounts import Amounts, cpu_seconds
 if TYPE_CHECKING:
     from ....engine.api import Frame
     from ....engine.worker.client import WorkerClient
+    from ....sessions.audience import FrameInput
     from ....sessions.journal.journal import Journal
     from ....sessions.rooms.participant import Participant
     from ....sessions.rooms.recording import RoomRecordings
@@ -59,13 +60,13 @@ class _ReceiptViewer(SilentViewer):
     receipts: bool = True
     late: list[float] = field(default_factory=list)
 
-    def frame(self, frame: "Frame", hold_us: int) -> None:
+    def frame(self, frame: "Frame", given: "FrameInput") -> None:
         from ....rtc.receipts import receipt_of
         from ....rtc.wire import encode
 
         now = asyncio.get_running_loop().time()
         if self.receipts:
-            encode(receipt_of(frame, hold_us, frame.pts & 0xFFFFFFFF, now))
+            encode(receipt_of(frame, given, frame.pts & 0xFFFFFFFF, now))
         self.late.append(now - frame.pts / CLOCK)
 
 

@@ -122,6 +122,38 @@ async def test_an_open_server_names_rooms_for_anybody_here(served: Served) -> No
         assert made.json() == {"room": made.json()["room"], "path": f"/r/{made.json()['room']}"}
 
 
+async def test_how_several_drive_is_said_by_the_token_else_by_who_opens_the_room(web_root: Path) -> None:
+    async with serving(web_root, access=KEYED) as served, client(served) as http:
+
+        async def opened(room: str, role: str, token_says: str | None, offer_says: str) -> str:
+            ask = {"room": room, "identity": "ada", "role": role, "drivers": token_says}
+            made = await http.post("/v1/rooms", json=ask, auth=(KEY.name, KEY.secret))
+            assert made.json()["path"] == f"/r/{room}"
+            body = {"sdp": await offer_of(), "drivers": offer_says}
+            reply = await http.post(f"/v1/rooms/{room}/offer", json=body, headers=bearer(made.json()["token"]))
+            assert reply.status_code == 200, reply.text
+            return next(view.drivers for view in served.rooms.views() if view.room == room)
+
+        assert await opened("one", "driver", "vote:3", "controls:2") == "vote:3"
+        assert await opened("two", "driver", None, "controls:2") == "controls:2"
+        assert await opened("three", "spectator", None, "controls:2") == "turns"
+        assert await opened("one", "driver", "turns", "turns") == "vote:3", "a room that is open keeps its own"
+
+
+async def test_a_rule_for_drivers_that_is_none_is_refused(served: Served) -> None:
+    async with client(served) as http:
+        for ask in ({"drivers": "votes"}, {"drivers": "controls:left,left"}):
+            bad = await http.post("/v1/rooms", json=ask)
+            assert bad.status_code == 400 and bad.json()["code"] in ("bad_body", "bad_drivers")
+        made = await http.post("/v1/rooms", json={"room": "cup", "drivers": "controls:left+right,up"})
+        assert made.json()["path"] == "/r/cup?drivers=controls:left%2Bright,up"
+        refused = await http.post(
+            "/v1/rooms/cup/offer", json={"sdp": await offer_of(), "drivers": "controls:left+fire,up"}
+        )
+        assert (refused.status_code, refused.json()["code"]) == (400, "drivers")
+        assert "no control 'fire'" in refused.json()["detail"]
+
+
 async def test_expired_foreign_and_forged_tokens_are_told_apart(web_root: Path) -> None:
     async with serving(web_root, access=KEYED) as served, client(served) as http:
         tokens = {

@@ -22,6 +22,7 @@ from worldroom.sessions.messages import (
     PauseWorld,
     Person,
     Ping,
+    PlaceView,
     Pong,
     Problem,
     Prompt,
@@ -107,7 +108,8 @@ def test_the_first_in_drives_and_others_watch_the_same_world() -> None:
         assert one.messages[0].session == two.messages[0].session
         here = (Person(driver.participant, name_of(driver)), Person(watcher.participant, name_of(watcher)))
         for screen, you in ((one, Role.DRIVER), (two, Role.SPECTATOR)):
-            told = Participants(driver.participant, you, 1, here, drivers=(driver.participant,))
+            place = PlaceView(driver.participant, 0, (0, 1))
+            told = Participants(driver.participant, you, 1, here, drivers=(driver.participant,), places=(place,))
             assert got(screen, Participants)[-1] == told
         assert [f.frame for f in two.frames] == [f.frame for f in one.frames][-len(two.frames) :]
 
@@ -132,8 +134,8 @@ def test_a_key_press_becomes_a_frame_with_its_sequence_and_hold_time() -> None:
         first = next(i for i, frame in enumerate(screen.frames) if frame.input_seq == 1)
         assert screen.frames[first].controls == (1.0, 0.0)
         assert screen.frames[first - 1].controls == (0.0, 0.0)
-        assert 0 < screen.holds[first] <= BEAT * 1e6
-        assert screen.holds[first - 1] == 0
+        assert 0 < screen.given[first].hold_us <= BEAT * 1e6
+        assert screen.given[first - 1].hold_us == 0
 
     play(scene)
 

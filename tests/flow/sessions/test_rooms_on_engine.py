@@ -57,7 +57,7 @@ def test_a_key_words_and_a_reset_on_the_real_engine_replay_to_the_same_digests()
         assert [m for m in screen.messages if isinstance(m, Problem)] == []
         assert any(pressed(screen)) and not pressed(screen)[0] and not pressed(screen)[-1]
         first = pressed(screen).index(True)
-        assert 0 < screen.holds[first] < 2_000_000 / 24
+        assert 0 < screen.given[first].hold_us < 2_000_000 / 24
 
         journaled = server.events(screen)
         driver.leave()

@@ -9,14 +9,26 @@ import msgspec
 import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine import api
+from worldroom.sessions.drivers import DriversRule
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.journal.redis_embedded import EmbeddedRedis
-from worldroom.sessions.messages import Accepted, Feedback, Input, Problem, Prompt, Role, Transition, Welcome
+from worldroom.sessions.messages import (
+    Accepted,
+    Feedback,
+    Input,
+    Leave,
+    Participants,
+    Problem,
+    Prompt,
+    Role,
+    Transition,
+    Welcome,
+)
 from worldroom.sessions.rooms import suspend_store
 from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.participant import Participant
-from worldroom.sessions.rooms.room import RoomRecord
+from worldroom.sessions.rooms.room_record import RoomRecord
 from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.sessions.rooms.suspend import RoomSuspension
 from worldroom.sessions.rooms.suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError
@@ -72,10 +84,10 @@ async def redis(tmp_path: Path) -> AsyncIterator[EmbeddedRedis]:
 
 
 @asynccontextmanager
-async def house(redis: EmbeddedRedis, door: KeepingDoor | None = None) -> AsyncIterator[House]:
+async def house(redis: EmbeddedRedis, door: KeepingDoor | None = None, drivers: str = "turns") -> AsyncIterator[House]:
     client, door = await redis.client(), door or KeepingDoor()
     journal = Journal(SystemClock())
-    spec = RoomsSpec(card="toy", lease_s=30.0)
+    spec = RoomsSpec(card="toy", lease_s=30.0, drivers=DriversRule.read(drivers))
     rooms = Rooms(door, journal, SystemClock(), spec, suspension=RoomSuspension(SuspendStore(client, keep_s=60), door))
     yield House(rooms, journal, door)
     await rooms.close()
@@ -199,7 +211,57 @@ async def test_what_another_version_left_is_no_crash(redis: EmbeddedRedis, caplo
 
 def record(session: str, card: str = "toy") -> RoomRecord:
     prompts = PromptsRecord((), {}, 0)
-    return RoomRecord("lobby", (), (), SessionRecord(session, card, "w0", 1, 0, 5, False, 9, prompts))
+    return RoomRecord("lobby", "turns", (), (), SessionRecord(session, card, "w0", 1, 0, 5, False, 9, prompts))
+
+
+@pytest.mark.parametrize("form", [1, 2])
+async def test_a_room_that_an_earlier_version_suspended_goes_on(redis: EmbeddedRedis, form: int) -> None:
+    token, before, chunk = await played(redis)
+    client = await redis.client()
+    found = msgspec.json.decode(await client.get(f"{suspend_store.PREFIX}room:lobby"))
+    del found["version"], found["drivers"]
+    (holder,) = found.pop("holders")
+    found |= {"driver": holder} if form == 1 else {"drivers": [holder]}
+    await client.set(f"{suspend_store.PREFIX}room:lobby", msgspec.json.encode(found))
+    await client.aclose()
+    async with house(redis) as here:
+        stranger, _ = await here.join()
+        driver, screen = await here.join(token)
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome)
+        assert (welcome.session, welcome.chunk, welcome.drivers) == (before.session, chunk, "turns")
+        assert (stranger.role, driver.role) == (Role.SPECTATOR, Role.DRIVER)
+
+
+async def test_a_room_that_a_later_version_suspended_begins_anew_and_the_log_says_why(
+    redis: EmbeddedRedis, caplog: pytest.LogCaptureFixture
+) -> None:
+    token, before, _ = await played(redis)
+    client = await redis.client()
+    found = msgspec.json.decode(await client.get(f"{suspend_store.PREFIX}room:lobby"))
+    await client.set(f"{suspend_store.PREFIX}room:lobby", msgspec.json.encode(found | {"version": 9, "teams": 2}))
+    await client.aclose()
+    async with house(redis) as here:
+        _, screen = await here.join(token)
+        welcome = screen.messages[0]
+        assert isinstance(welcome, Welcome) and welcome.session != before.session
+        assert "another version wrote it (form 9, this one reads 1 to 3)" in caplog.text
+
+
+async def test_two_who_shared_the_wheel_find_their_own_places_again(redis: EmbeddedRedis) -> None:
+    async with house(redis, drivers="controls:2") as here:
+        one, _ = await here.join()
+        two, _ = await here.join()
+        await asyncio.sleep(5 * BEAT)
+        one.receive(Leave(id=1))
+        two.leave()
+        await asyncio.sleep(2 * BEAT)
+    async with house(redis) as here:
+        again, screen = await here.join(two.token)
+        assert again.role is Role.DRIVER
+        told = next(m for m in reversed(screen.messages) if isinstance(m, Participants))
+        assert [place.holder for place in told.places] == [None, two.participant]
+        assert told.places[1].controls == (0, 1), "nobody is there for the others"
 
 
 async def test_a_note_neither_replaces_a_suspended_world_nor_outlives_its_room(redis: EmbeddedRedis) -> None:

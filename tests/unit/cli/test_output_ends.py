@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 WORLDROOM = Path(sys.executable).parent / "worldroom"
-COMMANDS = (("version",), ("--help",), ("cards", "list"), ("cards", "list", "--json"), ("cards", "show", "drive"))
+COMMANDS = (
+    ("version",),
+    ("--version",),
+    ("--help",),
+    ("cards", "list"),
+    ("cards", "list", "--json"),
+    ("cards", "show", "drive"),
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

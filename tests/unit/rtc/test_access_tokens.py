@@ -6,6 +6,7 @@ import jwt
 import pytest
 from worldroom.rtc.access.keys import ApiKey, ApiKeys, BadKey
 from worldroom.rtc.access.tokens import Access, TokenRefused, mint, read
+from worldroom.sessions.drivers import DriversRule
 from worldroom.sessions.messages import Grant
 from worldroom.sessions.rooms.rights import Rights
 
@@ -34,6 +35,12 @@ def refused(token: str, now: float = NOW) -> str:
 def test_what_was_minted_is_read_back(grant: Grant) -> None:
     rights = Rights(grant, "ada-1", "Ada", '{"team": 3}')
     assert read(KEYS, mint(KEY, "blue-otter", rights, NOW), NOW) == Access("blue-otter", rights)
+
+
+def test_a_token_may_say_how_several_drive() -> None:
+    rule = DriversRule.read("controls:left,right")
+    assert read(KEYS, mint(KEY, "cup", Rights(drivers=rule), NOW), NOW).rights.drivers == rule
+    assert refused(signed(attributes={"drivers": "anarchy"})) == "bad_token"
 
 
 def test_a_token_counts_from_its_beginning_to_its_end() -> None:

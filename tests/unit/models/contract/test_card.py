@@ -44,7 +44,7 @@ LOOP = TOY.loops[0]
         ({"frame": replace(TOY.frame, width=15, scale=1)}, "frame", "shown sizes are even"),
         ({"controls": (Control("a", ("KeyA",)), Control("b", ("KeyA",)))}, "controls", "a key presses one control"),
         ({"controls": (Control("a", ()), Control("a", ()))}, "controls", "each has a name of its own"),
-        ({"players": 2}, "players", "a chunk's conditions hold the controls of one, got 2"),
+        ({"players": 0}, "players", "1 to 8, not 0"),
         ({"cache": None}, "cache", "commit write a cache, the card has none"),
         ({"program": realtime(loop="other")}, "program", "its loops are ['other'], the card's ['chunk_rollout']"),
     ],

@@ -97,7 +97,7 @@ class Stream:
     def seconds(self, count: int) -> None:
         for _ in range(count):
             self.now += 1
-            self.fanout.frame(self.frame(), 0)
+            self.fanout.frame(self.frame())
             self.fanout.settle_bitrate(self.now, 1.0)
 
 
@@ -142,7 +142,7 @@ def test_a_rendition_carries_what_its_frame_says_and_is_packetized_once() -> Non
     stream = Stream()
     frame = stream.frame()
     rendered = Rendered("s", VP8, msgspec.structs.replace(frame, pts=99, key=True, data=bytes(2000)))
-    packed = stream.fanout.rendered(rendered, hold_us=7)
-    assert packed is stream.fanout.rendered(rendered, hold_us=7)
-    assert (packed.frame, packed.hold_us) == (rendered.frame, 7)
+    packed = stream.fanout.rendered(rendered)
+    assert packed is stream.fanout.rendered(rendered)
+    assert packed.frame is rendered.frame
     assert [(len(payload), payload[0]) for payload in packed.payloads] == [(1300, 0x10), (702, 0x00)]

@@ -11,7 +11,7 @@ import pytest
 from worldroom.clock import SystemClock
 from worldroom.engine.api import Frame, Timings
 from worldroom.film import CLOCK, Film
-from worldroom.sessions.audience import Audience
+from worldroom.sessions.audience import Audience, FrameInput, FrameInputs
 from worldroom.sessions.recording import recorder as recorder_module
 from worldroom.sessions.recording.recorder import SessionRecorder
 from worldroom.sessions.recording.recordings import Recordings
@@ -44,7 +44,10 @@ async def test_a_film_its_notes_chapters_and_pictures(tmp_path: Path) -> None:
     assert recordings.start(audience, "s", "lobby", "toy", 24, lambda: asked.append(1)) == "1"
     assert recordings.start(audience, "s", "lobby", "toy", 24, lambda: None) == "1", "it runs already"
     for number, (data, key) in enumerate(encoded(72)):
-        audience.show(frame(number, data, key, prompt=1 + number // 36, pressed=24 <= number < 36), hold_us=7)
+        audience.show(
+            frame(number, data, key, prompt=1 + number // 36, pressed=24 <= number < 36),
+            FrameInputs(FrameInput(0, 7, ())),
+        )
     assert recordings.stop("s") and not recordings.stop("s")
     await recordings.close()
     assert asked == [1], "a key frame to begin with"
