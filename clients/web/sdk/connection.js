@@ -39,16 +39,17 @@ export class Connection {
   /**
    * @param {{
    *   base: string, name: string, person?: string | null, role?: Role | null, seat: import('./seat.js').Seat,
-   *   consent?: boolean, card?: string | null, on: ConnectionEvents, way?: import('./peer.js').Way,
+   *   consent?: boolean, card?: string | null, drivers?: string | null, on: ConnectionEvents, way?: import('./peer.js').Way,
    * }} options `way`: how a connection comes about, if not directly
    */
-  constructor({ base, name, person = null, role = null, seat, consent = false, card = null, on, way = openPeer }) {
+  constructor({ base, name, person = null, role = null, seat, consent = false, card = null, drivers = null, on, way = openPeer }) {
     this.way = way;
     this.base = base;
     this.name = name;
     this.person = person;
     this.consent = consent;
     this.card = card;
+    this.drivers = drivers;
     /** What this page came as; a seat that is lost is taken again as what it was. */
     this.role = role;
     this.seat = seat;
@@ -121,8 +122,8 @@ export class Connection {
   }
 
   #wish() {
-    const { base, name: room, person, seat, consent, card } = this;
-    return { base, room, person, consent, card, token: seat.token, access: seat.access ?? seat.token, role: this.role ?? seat.role };
+    const { base, name: room, person, seat, consent, card, drivers } = this;
+    return { base, room, person, consent, card, drivers, token: seat.token, access: seat.access ?? seat.token, role: this.role ?? seat.role };
   }
 
   /**

@@ -23,18 +23,19 @@ export function whereIs(address) {
  * @param {string | URL} address
  * @param {{
  *   person?: string | null, role?: import('./messages.js').Role | null, storage?: () => Storage, token?: string | null,
- *   consent?: boolean, card?: string | null, way?: import('./peer.js').Way,
+ *   consent?: boolean, card?: string | null, drivers?: string | null, way?: import('./peer.js').Way,
  * }} [options] `token`: opens the room, where it is not in the address. `storage`: where the seat is remembered across
  *   reloads. `consent`: what is done in the room may be used to train models. `way`: `throughLiveKit(...)`, if not directly.
- *   `card`: the world of a room that is not open yet, where the address does not say it
+ *   `card`, `drivers`: the world of a room that is not open yet, and how several people drive it (`turns`, `controls:2`,
+ *   `vote:5`), where the address does not say it
  */
-export function connect(address, { person = null, role = null, storage, token = null, consent = false, card = null, way } = {}) {
+export function connect(address, { person = null, role = null, storage, token = null, consent = false, card = null, drivers = null, way } = {}) {
   const { base, name, query, access } = whereIs(address);
   const none = () => {
     throw new Error('nothing is remembered');
   };
   const seat = new Seat(name, memory(storage ?? none), token ?? access);
-  const room = new Room({ base, name, seat, person, role, consent, way, card: card ?? query.get('card') });
+  const room = new Room({ base, name, seat, person, role, consent, way, card: card ?? query.get('card'), drivers: drivers ?? query.get('drivers') });
   room.start();
   return room;
 }

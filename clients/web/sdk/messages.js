@@ -44,6 +44,7 @@
  *   first_frame: { width: number, height: number } | null, recache: boolean,
  *   protocol?: number, pointer?: boolean, prompt_chars?: number, lease_s?: number,
  *   adapters?: string[], stack?: AdapterChoice[], prompts_max?: number, players?: number,
+ *   drivers?: string,
  * }} Welcome
  */
 /** @typedef {{ type: 'accepted', id: number }} Accepted */
@@ -55,11 +56,13 @@
 /** @typedef {{ type: 'promptchanged', version: number, text: string, understood?: string[], missed?: string[], weight?: number, others?: WeighedText[] }} PromptChanged */
 /** @typedef {{ type: 'adapterschanged', version: number, stack: AdapterChoice[] }} AdaptersChanged */
 /** @typedef {{ participant: string, name: string }} Person */
+/** A place at the wheel: who holds it, of which player (from 0), and which of the welcome's controls it steers now.
+ * @typedef {{ holder: string | null, player: number, controls: number[] }} PlaceView */
 /**
  * `asking`: who asked for the wheel. `wheel_in_s`: the driver is away, and in so many seconds anybody may take the wheel.
  * @typedef {{
  *   type: 'participants', driver: string | null, you: Role, spectators: number, people: Person[],
- *   asking?: string[], wheel_in_s?: number | null, drivers?: string[],
+ *   asking?: string[], wheel_in_s?: number | null, drivers?: string[], places?: PlaceView[],
  * }} Participants
  */
 /** @typedef {{ type: 'pong', id: number, sent_ms: number }} Pong */

@@ -12,8 +12,8 @@ import { read } from './messages.js';
  * `base`: the address that the server's paths begin from, with a slash at its end.
  * @typedef {{
  *   base: string, room: string, token: string | null, person: string | null, role: import('./messages.js').Role | null,
- *   access: string | null, consent: boolean, card: string | null,
- * }} Wish `card`: the world of a room that is not open yet. `access`: the token that opens the room, where the server asks for one. `consent`: what is done may train models
+ *   access: string | null, consent: boolean, card: string | null, drivers?: string | null,
+ * }} Wish `card`, `drivers`: the world of a room that is not open yet, and how several people drive it. `access`: the token that opens the room, where the server asks for one. `consent`: what is done may train models
  */
 /** @typedef {'control' | 'input' | 'receipts'} ChannelName */
 /**
@@ -199,8 +199,8 @@ async function iceServers(wish) {
  * @returns {Promise<{ sdp: string, token: string, participant: string }>}
  */
 async function offer(wish, sdp) {
-  const { token, role, person, consent, card } = wish;
-  const body = { sdp, ...(token && { token }), ...(role && { role }), ...(person && { name: person }), ...(consent && { consent }), ...(card && { card }) };
+  const { token, role, person, consent, card, drivers } = wish;
+  const body = { sdp, ...(token && { token }), ...(role && { role }), ...(person && { name: person }), ...(consent && { consent }), ...(card && { card }), ...(drivers && { drivers }) };
   const answer = await ask(wish, 'offer', JSON.stringify(body));
   if (typeof answer?.sdp !== 'string') throw new Error('the answer is none of Worldroom');
   return answer;

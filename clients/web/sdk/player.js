@@ -1,7 +1,7 @@
 /**
  * `<worldroom-player room="https://host/r/cup" token="...">`: a room in any page. The one file of the SDK that knows a DOM.
  *
- *   attributes   room (address), token, name, watch (never drives)
+ *   attributes   room (address), token, name, card and drivers (of a room that is not open yet), watch (never drives)
  *   events       link, welcome, frame, problem: as of the SDK's Room, in `detail`
  *   player.room  the SDK's Room
  *
@@ -30,7 +30,7 @@ const WORDS = /** @type {Record<string, string>} */ ({
 const TOLD = /** @type {const} */ (['link', 'welcome', 'frame', 'problem']);
 
 export class WorldroomPlayer extends HTMLElement {
-  static observedAttributes = ['room', 'token', 'name', 'watch'];
+  static observedAttributes = ['room', 'token', 'name', 'card', 'drivers', 'watch'];
 
   constructor() {
     super();
@@ -72,6 +72,8 @@ export class WorldroomPlayer extends HTMLElement {
     const room = connect(new URL(address, document.baseURI), {
       token: this.getAttribute('token'),
       person: this.getAttribute('name'),
+      card: this.getAttribute('card'),
+      drivers: this.getAttribute('drivers'),
       role: this.hasAttribute('watch') ? 'spectator' : null,
     });
     this.room = room;

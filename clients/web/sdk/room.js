@@ -53,10 +53,10 @@ export class Room extends Emitter {
   /**
    * @param {{
    *   base: string, name: string, seat: import('./seat.js').Seat, person?: string | null,
-   *   role?: import('./messages.js').Role | null, consent?: boolean, card?: string | null, way?: import('./peer.js').Way,
+   *   role?: import('./messages.js').Role | null, consent?: boolean, card?: string | null, drivers?: string | null, way?: import('./peer.js').Way,
    * }} options
    */
-  constructor({ base, name, seat, person = null, role = null, consent = false, card = null, way }) {
+  constructor({ base, name, seat, person = null, role = null, consent = false, card = null, drivers = null, way }) {
     super();
     this.name = name;
     this.seat = seat;
@@ -73,7 +73,7 @@ export class Room extends Emitter {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
     this.connection = new Connection({
-      base, name, person, role, seat, consent, card, way,
+      base, name, person, role, seat, consent, card, drivers, way,
       on: {
         link: (link) => this.#linked(link),
         message: (message) => this.#hear(message),

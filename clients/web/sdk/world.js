@@ -14,8 +14,10 @@ export class World {
     this.state = 'opening';
     this.epoch = 0;
     this.drives = true;
-    /** Who holds the wheel, here or away. @type {string | null} */
+    /** Who holds the wheel, here or away; the first of several. @type {string | null} */
     this.driver = null;
+    /** All places at the wheel. @type {import('./messages.js').PlaceView[]} */
+    this.places = [];
     /** @type {Person[]} */
     this.people = [];
     this.spectators = 0;
@@ -38,6 +40,16 @@ export class World {
     return this.welcome?.participant ?? '';
   }
 
+  /** The place that this page holds. */
+  get mine() {
+    return this.places.find(({ holder }) => holder !== null && holder === this.me) ?? null;
+  }
+
+  /** Whether several people drive at once, by the room's rule or as players. */
+  get shared() {
+    return this.places.length > 1;
+  }
+
   /** @param {string | null} participant */
   nameOf(participant) {
     return this.people.find((person) => person.participant === participant)?.name ?? null;
@@ -57,6 +69,7 @@ export class World {
         this.epoch = message.epoch;
         this.drives = message.role === 'driver';
         this.driver = this.drives ? message.participant : null;
+        this.places = [];
         this.people = [];
         this.asking = [];
         this.wheel_at_ms = null;
@@ -79,6 +92,7 @@ export class World {
       case 'participants':
         this.drives = message.you === 'driver';
         this.driver = message.driver;
+        this.places = message.places ?? [{ holder: message.driver, player: 0, controls: (this.welcome?.controls ?? []).map((_, index) => index) }];
         this.people = message.people;
         this.spectators = message.spectators;
         this.asking = message.asking ?? [];

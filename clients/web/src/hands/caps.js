@@ -63,6 +63,21 @@ export class Caps {
     document.body.classList.toggle('many-controls', controls.length > 6);
   }
 
+  /** Which controls this page steers, of several people who drive; null = all, or none at all. @param {readonly number[] | null} controls */
+  own(controls) {
+    this.caps.forEach(({ cap }, index) => {
+      const theirs = controls !== null && !controls.includes(index);
+      cap.classList.toggle('theirs', theirs);
+      if (theirs) cap.setAttribute('aria-disabled', 'true');
+      else cap.removeAttribute('aria-disabled');
+    });
+  }
+
+  /** @param {string} key */
+  owns(key) {
+    return this.caps.some(({ control, cap }) => control.keys.includes(key) && !cap.classList.contains('theirs'));
+  }
+
   /**
    * @param {ReadonlySet<string>} held keys down on this page
    * @param {readonly [number, number][]} levels

@@ -17,7 +17,7 @@ export const CONSENT_KEY = 'worldroom:consent';
  *   share_used: number, share_max: number, price_us: number, chunk_us: number,
  * }} Capacity
  */
-/** @typedef {{ room: string, card: string, state: string, viewers: number, driver: boolean }} RoomView */
+/** @typedef {{ room: string, card: string, state: string, viewers: number, driver: boolean, drivers?: string, places_free?: number }} RoomView */
 
 /** @type {Record<string, string>} */
 const GLYPHS = { ArrowLeft: '←', ArrowRight: '→', ArrowUp: '↑', ArrowDown: '↓', Space: '␣', ShiftLeft: '⇧', PageUp: '⇞', PageDown: '⇟' };
@@ -82,6 +82,23 @@ export function controlWords(controls) {
 /** Rooms with somebody in them, the fullest first. @param {RoomView[]} rooms */
 export function watchable(rooms) {
   return rooms.filter(({ viewers, state }) => viewers > 0 && state !== 'closed').sort((a, b) => b.viewers - a.viewers);
+}
+
+/** Where the play button leads. @param {string} drivers how several people drive, '' = one at a time @param {string} [card] */
+export function playAddress(drivers, card) {
+  const said = new URLSearchParams({ ...(card && { card }), ...(drivers && { drivers }) }).toString();
+  return said ? `play?${said}` : 'play';
+}
+
+/** A room as somebody may come to it: to drive with the others, or to watch. @param {RoomView} room @param {string} title */
+export function comeTo({ room, viewers, drivers = 'turns', places_free = 0 }, title) {
+  const joins = drivers !== 'turns' && places_free > 0;
+  const about = [title, `${viewers} in`, ...(joins ? [`${places_free} more may ${drivers.startsWith('vote') ? 'vote' : 'drive'}`] : [])];
+  return {
+    address: joins ? `r/${room}` : `r/${room}?watch`,
+    about: about.join(' · '),
+    label: `${joins ? 'Join' : 'Watch'} ${room}: ${about.join(', ')}`,
+  };
 }
 
 /** @param {number} ms */

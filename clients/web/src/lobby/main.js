@@ -3,7 +3,7 @@
 import { element, make, say } from '../page/dom.js';
 import { visits } from '../page/visits.js';
 import { memory } from '../../sdk/index.js';
-import { CONSENT_KEY, NAME_KEY, ago, controlWords, pictureOf, places, watchable } from './lists.js';
+import { CONSENT_KEY, NAME_KEY, ago, comeTo, controlWords, pictureOf, places, playAddress, watchable } from './lists.js';
 import { padMovesFocus } from './padfocus.js';
 
 /** @typedef {import('./lists.js').Card} Card */
@@ -13,6 +13,7 @@ import { padMovesFocus } from './padfocus.js';
 const EVERY_MS = 5000;
 const browser = memory(() => localStorage);
 const worlds = element('worlds', HTMLElement);
+const drivers = element('drivers', HTMLSelectElement);
 let drawn = '';
 
 async function look() {
@@ -48,9 +49,9 @@ function show(cards, capacity, rooms) {
   const now = JSON.stringify([cards, cards.map(({ name }) => places(capacity, name))]);
   if (now !== drawn) worlds.replaceChildren(...cards.map((card) => world(card, capacity)));
   drawn = now;
-  const live = watchable(rooms).map(({ room, card, viewers }) => {
-    const title = cards.find(({ name }) => name === card)?.title ?? card;
-    return row(`r/${room}?watch`, room, `${title} · ${viewers} in`, `Watch ${room}: ${title}, ${viewers} in`);
+  const live = watchable(rooms).map((view) => {
+    const { address, about, label } = comeTo(view, cards.find(({ name }) => name === view.card)?.title ?? view.card);
+    return row(address, view.room, about, label);
   });
   list('live', 'live-list', live);
 }
@@ -67,7 +68,8 @@ function world(card, capacity) {
   picture.height = card.height;
   const keys = controlWords(card.controls).map(([key, name]) => make('span', {}, [make('kbd', { text: key }), document.createTextNode(` ${name}`)]));
   const play = make('a', { class: 'solid', text: 'Play' });
-  play.href = `play?card=${encodeURIComponent(card.name)}`;
+  play.href = playAddress(drivers.value, card.name);
+  play.dataset.card = card.name;
   play.setAttribute('aria-label', `Play ${card.title}`);
   return make('li', { class: 'world' }, [
     picture,
@@ -104,6 +106,11 @@ function list(section, listed, rows) {
   if (box.textContent !== rows.map((each) => each.textContent).join('')) box.replaceChildren(...rows);
 }
 
+drivers.addEventListener('change', () => {
+  for (const play of document.querySelectorAll('a[href^=play]')) {
+    if (play instanceof HTMLAnchorElement) play.href = playAddress(drivers.value, play.dataset.card);
+  }
+});
 const name = element('name', HTMLInputElement);
 name.value = browser.get(NAME_KEY) ?? '';
 name.addEventListener('change', () => browser.set(NAME_KEY, name.value.trim()));

@@ -11,14 +11,18 @@ export class Hint {
     this.memory = memory;
     this.box = element('hint', HTMLElement);
     this.timer = 0;
+    this.offered = '';
   }
 
   /**
+   * Once for the same controls.
    * @param {import('../../sdk/messages.js').ControlView[]} controls
    * @param {{ touch: boolean, looks: boolean, keyName: (code: string) => string }} how
    */
   offer(controls, { touch, looks, keyName }) {
-    if (this.memory.get(KEY) !== null || controls.length === 0) return;
+    const offered = controls.map(({ name }) => name).join();
+    if (this.memory.get(KEY) !== null || controls.length === 0 || offered === this.offered) return;
+    this.offered = offered;
     const names = controls.slice(0, 4).map(({ name, keys }) => {
       const arrow = keys.find((key) => key.startsWith('Arrow')) ?? keys[0] ?? '';
       return touch ? [document.createTextNode(name)] : [make('kbd', { text: keyName(arrow) }), document.createTextNode(` ${name}`)];

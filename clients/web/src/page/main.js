@@ -41,7 +41,7 @@ const frame = element('frame', HTMLElement);
 const early = element('early', HTMLElement);
 const room = new Room({
   base, name, seat: new Seat(name, tab, access), person: query.get('name') ?? browser.get(NAME_KEY), role: query.has('watch') ? 'spectator' : null,
-  consent: browser.get(CONSENT_KEY) === 'yes', card: query.get('card'),
+  consent: browser.get(CONSENT_KEY) === 'yes', card: query.get('card'), drivers: query.get('drivers'),
 });
 const { world, latency, hold } = room;
 
@@ -128,6 +128,7 @@ const steers = (/** @type {string} */ key) => steering.has(key);
  * @param {number} [at_ms]
  */
 function press(source, key, down, at_ms) {
+  if (down && world.shared && !caps.owns(key)) return;
   const seq = down ? room.press(key, { source, at_ms }) : room.release(key, { source, at_ms });
   if (seq !== 0) pressed();
 }
@@ -159,7 +160,7 @@ listenToPads({
   listens: isListening,
   press: (source, key, down) => press(source, key, down),
   level: (source, control, value) => {
-    room.level(control, value, source);
+    if (!world.shared || world.mine?.controls.includes(control)) room.level(control, value, source);
     pressed();
   },
   look: (dx, dy) => room.pointer(dx, dy),
@@ -197,6 +198,12 @@ room.on('frame', ({ receipt }) => {
 });
 room.on('world', () => {
   people.show(world);
+  caps.own(world.mine?.controls ?? null);
+  if (world.welcome && world.mine) {
+    const own = world.mine.controls.flatMap((index) => world.welcome?.controls[index] ?? []);
+    const touch = matchMedia('(pointer: coarse)').matches;
+    hint.offer(own, { touch, looks: world.welcome.pointer === true, keyName: (code) => caps.keyName(code) });
+  }
   showWorld();
 });
 room.on('link', (link) => {
@@ -223,8 +230,6 @@ function arrive(welcome) {
   const looks = welcome.pointer === true;
   frame.classList.toggle('looks', looks);
   help.about(welcome.controls, looks);
-  const touch = matchMedia('(pointer: coarse)').matches;
-  if (world.drives) hint.offer(welcome.controls, { touch, looks, keyName: (code) => caps.keyName(code) });
   promptBox.suggest(welcome.suggestions, welcome.recache === true, welcome.prompt_chars ?? 0);
   promptBox.pace(welcome.fps);
   promptBox.changed(world.prompt);
@@ -232,7 +237,7 @@ function arrive(welcome) {
   firstFrame.offer(welcome.first_frame ?? null);
   adapters.offer(welcome.adapters ?? [], world.stack);
   notice.lease_s = welcome.lease_s ?? 0;
-  people.begin(world.drives ? welcome.participant : null);
+  people.begin();
   remember(browser, { room: name, title: welcome.title });
   if (world.fresh) {
     toast('This is a new world: the one before has ended', { for_ms: 8000 });

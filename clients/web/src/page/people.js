@@ -1,11 +1,14 @@
 /** Who is here, who drives, and the wheel: ask for it, give it, let go of it, take an absent driver's. Knows no connection. */
 
 import { element, make, say } from './dom.js';
+import { badge, drivers, rule, take, yours } from './places.js';
 import { Panel } from './popover.js';
 import { speak, toast } from './toast.js';
 
 /** @typedef {import('../../sdk/world.js').World} World */
-/** What the wheel's button says and does now. @typedef {{ text: string, does: boolean, wait_s: number }} WheelAct */
+/** What the wheel's button says and does now. @typedef {{ text: string, does: boolean, asks?: boolean }} WheelAct */
+
+const UNKNOWN = '?';
 
 export class People {
   /** @param {{ wheel: (to?: string) => void, refuse: (to: string) => void }} does `to` = a participant, none = ask, take or let go */
@@ -16,22 +19,21 @@ export class People {
     /** @type {World | null} */
     this.world = null;
     this.timer = 0;
-    this.driver = /** @type {string | null} */ (null);
+    /** What this page did at the wheel, '' = nothing. */
+    this.does_now = '';
     this.button.addEventListener('click', () => this.#ask());
   }
 
   /** @param {World} world */
   show(world) {
-    const drove = this.driver === world.me;
     this.world = world;
-    this.#changedHands(drove);
-    this.driver = world.driver;
+    this.#changedHands();
     this.draw();
   }
 
-  /** A new connection: what changed since the last one is told by the welcome. @param {string | null} driver */
-  begin(driver) {
-    this.driver = driver;
+  /** A new connection: the first that is told of the wheel is no change. */
+  begin() {
+    this.does_now = UNKNOWN;
   }
 
   draw() {
@@ -58,24 +60,27 @@ export class People {
   #ask() {
     const { world } = this;
     if (world === null) return;
-    if (!world.drives && world.driver !== null && (world.wheel_at_ms === null || world.wheel_at_ms > performance.now())) {
-      toast(`${world.nameOf(world.driver) ?? 'Whoever drives'} was asked for the wheel`);
+    if (wheelAct(world, performance.now())?.asks) {
+      toast(`${world.nameOf(world.driver) ?? 'Whoever drives'} was asked for ${world.shared ? 'a place' : 'the wheel'}`);
     }
     this.does.wheel();
     this.draw();
   }
 
-  /** @param {boolean} drove */
-  #changedHands(drove) {
+  #changedHands() {
     const { world } = this;
-    if (world === null || world.driver === this.driver) return;
-    if (world.drives && !drove) {
-      toast('You have the wheel');
-      speak('You have the wheel');
-      } else if (drove && !world.drives) {
-      const name = world.nameOf(world.driver);
-      toast(name === null ? 'You have let go of the wheel' : `${name} has the wheel now`);
+    if (world === null || world.places.length === 0) return;
+    const before = this.does_now;
+    this.does_now = world.mine === null ? '' : yours(world, world.mine);
+    if (before === this.does_now || (before === UNKNOWN && !(world.shared && world.mine))) return;
+    if (world.mine !== null) {
+      const says = world.shared ? this.does_now : 'You have the wheel';
+      toast(says);
+      speak(says);
+      return;
     }
+    const name = world.shared ? null : world.nameOf(world.driver);
+    toast(name === null ? 'You have let go of the wheel' : `${name} has the wheel now`);
   }
 
   /**
@@ -84,9 +89,14 @@ export class People {
    */
   #row(world, { participant, name }) {
     const row = make('li', {}, [make('span', { class: 'who', text: participant === world.me ? `${name} (you)` : name })]);
-    if (participant === world.driver) row.append(make('span', { class: 'badge', text: 'drives' }));
+    const place = world.places.find(({ holder }) => holder === participant);
+    if (place) row.append(make('span', { class: 'badge', text: badge(world, place) }));
     else if (world.asking.includes(participant)) row.append(make('span', { class: 'badge', text: 'asks for the wheel' }));
-    if (world.drives && participant !== world.me) row.append(this.#button(`Give ${name} the wheel`, 'Give the wheel', participant));
+    const swaps = place !== undefined && badge(world, place) !== (world.mine && badge(world, world.mine));
+    if (world.drives && participant !== world.me && (place === undefined || swaps)) {
+      const [label, text] = swaps ? [`Exchange places with ${name}`, 'Exchange places'] : world.shared ? [`Give ${name} your place`, 'Give your place'] : [`Give ${name} the wheel`, 'Give the wheel'];
+      row.append(this.#button(label, text, participant));
+    }
     return row;
   }
 
@@ -96,7 +106,8 @@ export class People {
    */
   #acts(world, act) {
     const buttons = [];
-    if (world.drives && world.people.length > 1) buttons.push(this.#button('Let go of the wheel', 'Let go of the wheel'));
+    const lets_go = world.shared ? 'Only watch' : 'Let go of the wheel';
+    if (world.drives && world.people.length > 1) buttons.push(this.#button(lets_go, lets_go));
     if (act) {
       const button = make('button', { text: act.text });
       button.type = 'button';
@@ -147,22 +158,26 @@ export class People {
  */
 export function wheelAct(world, now_ms) {
   if (world.drives || world.welcome === null) return null;
-  if (world.driver === null) return { text: 'Take the wheel', does: true, wait_s: 0 };
+  const free = world.places.find(({ holder }) => holder === null);
+  if (free) return { text: take(world, free), does: true };
   if (world.wheel_at_ms !== null) {
     const wait_s = Math.max(0, Math.ceil((world.wheel_at_ms - now_ms) / 1000));
-    return wait_s > 0 ? { text: `Take the wheel in ${wait_s} s`, does: false, wait_s } : { text: 'Take the wheel', does: true, wait_s };
+    const takes = world.shared ? 'Take a place' : 'Take the wheel';
+    return wait_s > 0 ? { text: `${takes} in ${wait_s} s`, does: false } : { text: takes, does: true };
   }
-  if (world.nameOf(world.driver) === null) return { text: 'The driver is away', does: false, wait_s: 0 };
-  return world.asking.includes(world.me) ? { text: 'Asked for the wheel', does: false, wait_s: 0 } : { text: 'Ask for the wheel', does: true, wait_s: 0 };
+  if (world.nameOf(world.driver) === null) return { text: 'The driver is away', does: false };
+  const what = world.shared ? 'a place' : 'the wheel';
+  return world.asking.includes(world.me) ? { text: `Asked for ${what}`, does: false } : { text: `Ask for ${what}`, does: true, asks: true };
 }
 
 /** @param {World} world */
 export function summary(world) {
   const others = world.spectators - (world.drives ? 0 : 1);
   const watching = others > 0 ? `${others} ${world.drives ? '' : 'more '}watching` : '';
-  const name = world.nameOf(world.driver);
-  const wheel = world.drives ? 'You drive' : world.driver === null ? 'Nobody drives' : name === null ? 'The driver is away' : `${name} drives`;
-  return [wheel, watching].filter(Boolean).join(' · ');
+  const others_drive = world.places.filter(({ holder }) => holder !== null && holder !== world.me).length;
+  const wheel = world.mine ? yours(world, world.mine) : drivers(world);
+  const beside = world.mine && others_drive > 0 ? `with ${others_drive} more` : '';
+  return [[wheel, beside].filter(Boolean).join(' '), watching].filter(Boolean).join(' · ');
 }
 
 /**
@@ -170,7 +185,7 @@ export function summary(world) {
  * @param {number} now_ms
  */
 function wheelLine(world, now_ms) {
-  if (world.wheel_at_ms === null) return world.driver === null ? 'Nobody holds the wheel.' : '';
+  if (world.wheel_at_ms === null) return [rule(world), world.places.every(({ holder }) => holder === null) ? 'Nobody holds the wheel.' : ''].filter(Boolean).join(' ');
   const wait_s = Math.max(0, Math.ceil((world.wheel_at_ms - now_ms) / 1000));
   return wait_s > 0 ? `Who drove is away. The wheel is free in ${wait_s} s.` : 'Who drove is away. Anybody may take the wheel.';
 }
