@@ -63,11 +63,11 @@ the frame's RTP timestamp (`rtpTimestamp` in requestVideoFrameCallback).
 
 A room is driven as `POST /v1/rooms`, the token, or the offer that opens it says (`drivers`), else as `--drivers` does:
 
-| `drivers` | places at the wheel, for each player of the card | what steers a chunk |
-|---|---|---|
-| `turns` | one | what its holder presses |
-| `controls:2`, `controls:left+right,up` | one for each part of the controls | each holder presses their own; what nobody is there for, the first holder has |
-| `vote:5` | so many, with all controls | what more than half of those press who press anything; motion and controls that may be pressed part of the way are averaged |
+- `turns`: one place at the wheel for each player of the card; a chunk is steered by what its holder presses.
+- `controls:2`, `controls:left+right,up`: one place for each part of the controls; each holder presses their own, and
+  what nobody is there for, the first holder has.
+- `vote:5`: so many places with all controls; a control is down where more than half of those press it who press
+  anything. Motion, and controls that may be pressed part of the way, are averaged.
 
 `welcome` has the rule, `participants` the places with who holds them and the controls that each steers now. Places are
 given, asked for and left with `passwheel`, one by one; whoever holds one may do all that a driver may. A receipt tells
