@@ -9,7 +9,7 @@ import msgspec
 from worldroom.clock import SystemClock
 from worldroom.engine.api import Conditions, Frame, PromptShare, Timings
 from worldroom.film import CLOCK
-from worldroom.sessions.audience import Audience
+from worldroom.sessions.audience import Audience, FrameInput, FrameInputs
 from worldroom.sessions.erasing import Eraser
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.archive import Archive
@@ -73,7 +73,7 @@ class Shelf:
         recordings, audience = self.recordings, Audience(lambda *_: None)
         recordings.start(audience, session, "lobby", card, 24, lambda: None)
         for packet in packets:
-            audience.show(packet, 0)
+            audience.show(packet, FrameInputs(FrameInput(0, 0, packet.controls)))
         recordings.stop(session)
         await recordings.close()
 

@@ -39,6 +39,9 @@ def frame(number: int, data: bytes, key: bool, epoch: int = 0, prompt: int = 1, 
     )
 
 
+NOTHING = FrameInputs(FrameInput(0, 0, ()))
+
+
 async def test_a_film_its_notes_chapters_and_pictures(tmp_path: Path) -> None:
     recordings, audience, asked = Recordings(tmp_path, SystemClock()), Audience(lambda *_: None), []
     assert recordings.start(audience, "s", "lobby", "toy", 24, lambda: asked.append(1)) == "1"
@@ -78,7 +81,7 @@ async def test_the_second_film_begins_anew_also_beside_pictures_of_the_first(tmp
     for name in ("1", "2"):
         assert recordings.start(audience, "s", "lobby", "toy", 24, lambda: None) == name
         for number, (data, key) in enumerate(frames):
-            audience.show(frame(number, data, key), 0)
+            audience.show(frame(number, data, key), NOTHING)
         recordings.stop("s")
         await recordings.close()
         assert recordings.path("s", name, "-sheet.jpg") is not None
@@ -132,7 +135,7 @@ def test_what_a_killed_server_left_is_made_whole_at_the_next_start(tmp_path: Pat
     recordings, audience = Recordings(tmp_path / "a", SystemClock()), Audience(lambda *_: None)
     recordings.start(audience, "s", "lobby", "toy", 24, lambda: None)
     for number, (data, key) in enumerate(encoded(72)):
-        audience.show(frame(number, data, key), 0)
+        audience.show(frame(number, data, key), NOTHING)
     deadline = threading.Event()
     for _ in range(500):
         part = tmp_path / "a" / "s" / "1.mp4.part"
@@ -157,7 +160,7 @@ def test_what_was_killed_before_its_first_fragment_leaves_nothing_and_stops_nobo
     recordings, audience = Recordings(tmp_path / "a", SystemClock()), Audience(lambda *_: None)
     recordings.start(audience, "s", "lobby", "toy", 24, lambda: None)
     for number, (data, key) in enumerate(encoded(count)):
-        audience.show(frame(number, data, key), 0)
+        audience.show(frame(number, data, key), NOTHING)
     threading.Event().wait(0.3)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     asyncio.run(recordings.close())
