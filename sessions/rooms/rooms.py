@@ -271,6 +271,8 @@ class Rooms:
             self._line.gone(name)
             if self._recordings is not None:
                 self._recordings.opened(opened, entry.audience)
+            if self._suspension is not None:
+                self._suspension.opened()
             spec = opened.session.spec
             log.info("room %s opens: card %s, session %s", name, spec.card, spec.name)
         return opened

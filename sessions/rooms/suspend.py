@@ -5,6 +5,7 @@ restored.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Collection
 
@@ -30,19 +31,27 @@ class RoomSuspension:
     def __init__(self, store: SuspendStore, engine: SuspendableEngine, history: History | None = None) -> None:
         """`history`: from which worlds are made again whose server was killed; None = they are not."""
         self._store, self._engine, self._history = store, engine, history
+        self._opened = asyncio.Event()
+        self._noted: set[str] = set()
+
+    def opened(self) -> None:
+        """A room is to be noted now: its server may be killed at any moment."""
+        self._opened.set()
 
     async def keep_noting(self, rooms: Callable[[], list[Room]]) -> None:
         """Write down every second how the rooms stand; runs until it is cancelled."""
-        noted: set[str] = set()
         while True:
-            await asyncio.sleep(NOTE_S)
-            standing = [room for room in rooms() if room.session.next_chunk and room.session.card is not None]
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(NOTE_S):
+                    await self._opened.wait()
+            self._opened.clear()
+            standing = [room for room in rooms() if room.session.card is not None]
             try:
                 for room in standing:
                     await self._store.note(room.record(shown=False))
-                for gone in noted - {room.spec.name for room in standing}:
+                for gone in self._noted - {room.spec.name for room in standing}:
                     await self._store.forget_note(gone)
-                noted = {room.spec.name for room in standing}
+                self._noted = {room.spec.name for room in standing}
             except SuspendStoreError as error:
                 log.debug("%s", error)
 
@@ -93,7 +102,7 @@ class RoomSuspension:
         if answer.weights != record.weights:
             return await self._by_other_weights(suspended, session, answer)
         session.restore(record, answer.card)
-        await self._forget(room)
+        await self._restored(suspended, session)
         return True
 
     async def _by_other_weights(self, suspended: SuspendedRoom, session: Session, answer: Opened) -> Refused | bool:
@@ -108,8 +117,16 @@ class RoomSuspension:
         if refused is not None:
             session.let_go()
             return refused
-        await self._forget(room)
+        await self._restored(suspended, session)
         return True
+
+    async def _restored(self, suspended: SuspendedRoom, session: Session) -> None:
+        record = msgspec.structs.replace(suspended.record, session=session.suspended(shown=False))
+        self._noted.add(record.room)
+        try:
+            await self._store.restored(record)
+        except SuspendStoreError as error:
+            log.warning("%s", error)
 
     async def _begins_anew(self, room: str, why: str) -> bool:
         log.warning("a room begins anew: %s", why)

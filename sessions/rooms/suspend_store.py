@@ -63,12 +63,15 @@ class SuspendStore:
         except FAULTS as error:
             raise SuspendStoreError(f"room '{record.room}': Redis did not note it: {error}") from error
 
+    async def restored(self, record: RoomRecord) -> None:
+        """The room lives again: it is noted before its suspended world goes, so that at no moment there is neither.
+        Raises `SuspendStoreError`."""
+        await self.note(record)
+        await self._delete(record.room, "room", "world")
+
     async def forget_note(self, room: str) -> None:
         """The room lives no more. Raises `SuspendStoreError`."""
-        try:
-            await self._redis.delete(f"{PREFIX}note:{room}")
-        except FAULTS as error:
-            raise SuspendStoreError(f"room '{room}': Redis did not forget its note: {error}") from error
+        await self._delete(room, "note")
 
     async def find(self, room: str, cards: Collection[str]) -> SuspendedRoom | None:
         """The room of that name and one of these cards, suspended or only noted. Raises `SuspendStoreError`, also for
@@ -87,9 +90,12 @@ class SuspendStore:
             raise SuspendStoreError(f"room '{room}': the suspended room cannot be read: {error}") from error
 
     async def forget(self, room: str) -> None:
-        """It is restored, or never will be. Raises `SuspendStoreError`."""
+        """It never will be restored. Raises `SuspendStoreError`."""
+        await self._delete(room, "room", "world", "note")
+
+    async def _delete(self, room: str, *kinds: str) -> None:
         try:
-            for kind in ("room", "world", "note"):
+            for kind in kinds:
                 await self._redis.delete(f"{PREFIX}{kind}:{room}")
         except FAULTS as error:
             raise SuspendStoreError(f"room '{room}': Redis did not forget it: {error}") from error

@@ -143,12 +143,14 @@ async def test_what_was_shown_before_can_be_rated_after_a_restart(redis: Embedde
         assert given[0].frame >= 0, "a server that was told to stop knew which"
 
 
-async def test_a_room_comes_back_once(redis: EmbeddedRedis) -> None:
-    await played(redis)
+async def test_a_room_comes_back_once_and_is_noted_from_then_on(redis: EmbeddedRedis) -> None:
+    _, before, _ = await played(redis)
     client = await redis.client()
     async with house(redis) as here:
         await here.join()
-        assert await SuspendStore(client, keep_s=60).find("lobby", ["toy"]) is None
+        found = await SuspendStore(client, keep_s=60).find("lobby", ["toy"])
+        assert found is not None and found.world == b""
+        assert found.record.session.name == before.session
     await client.aclose()
 
 
@@ -277,6 +279,8 @@ async def test_a_note_neither_replaces_a_suspended_world_nor_outlives_its_room(r
     assert await store.find("lobby", ["drive"]) == SuspendedRoom(record("two", "drive"), b"")
     await store.forget_note("lobby")
     assert await store.find("lobby", ["toy"]) == SuspendedRoom(record("one"), b"its world")
+    await store.restored(record("one"))
+    assert await store.find("lobby", ["toy"]) == SuspendedRoom(record("one"), b""), "killed now, it is not lost"
     await store.forget("lobby")
     assert await store.find("lobby", ["toy"]) is None
     await client.aclose()
