@@ -70,7 +70,7 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
             guidance=f"{Policy.BATCHED} {spec.clip.guidance}",
         )
     loops = {CHUNK_ROLLOUT: WanLoop(spec, card.recipe)}
-    return LoadedCard(card, choice, total, loops, runtime, WanCarry, runtime, adapters=runtime.adapters)
+    return LoadedCard(card, choice, total, loops, runtime, WanCarry, runtime, adapters=runtime.adapters, shares=True)
 
 
 def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype) -> tuple[WanNetworks, str]:

@@ -3,6 +3,8 @@
     values [slots, ring, layers, 2, tokens of a chunk, heads, head width]         2: keys, values
     scales [slots, ring, layers, 2, tokens of a chunk, heads]                     where values are 8-bit integers
 
+Entries are read where they lie, in whichever slot (`cache.place`): worlds that were one share what they had in common.
+
 `turns(entries)` gives the rotation of keys that are kept plain, None where they are kept rotated.
 """
 
@@ -14,6 +16,7 @@ from torch import Tensor
 
 from ...kernels.chunk_attention import AttendedPast, chunk_attention
 from ...kernels.qk_norm_rope import Staged
+from ..contract.cache import place
 from ..contract.loaded import Copied
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.video.rope import Rotation, rotate
@@ -45,11 +48,16 @@ class Slab:
         self.values = torch.zeros(sizes, dtype=torch.int8 if narrow else dtype, device=device)
         self.scales = torch.zeros(sizes[:-1], dtype=torch.float32, device=device) if narrow else None
 
+    @property
+    def _ring(self) -> int:
+        return self.values.shape[1]
+
     def read(self, slot: int, entries: tuple[int, ...], layer: int) -> tuple[Tensor, Tensor]:
         """Keys and values [tokens of all entries, heads, head width], oldest first, as they are kept."""
-        seen = self.values[slot, list(entries), layer].transpose(0, 1).flatten(1, 2)
+        at = [slot * self._ring + entry for entry in entries]
+        seen = self.values.flatten(0, 1)[at, layer].transpose(0, 1).flatten(1, 2)
         if self.scales is not None:
-            scales = self.scales[slot, list(entries), layer].transpose(0, 1).flatten(1, 2)
+            scales = self.scales.flatten(0, 1)[at, layer].transpose(0, 1).flatten(1, 2)
             seen = (seen.float() * scales[..., None]).to(self._dtype)
         k, v = seen
         return k, v
@@ -64,15 +72,15 @@ class Slab:
         if most == 0:  # a slab that was never allocated has no sizes
             empty = torch.zeros((len(sees), 0), dtype=torch.int32, device=self.values.device)
             return empty, empty
-        ring, tokens = self.values.shape[1], self.values.shape[4]
-        entries = [[slot * ring + at for at in seen] + [-1] * (most - len(seen)) for slot, seen in sees]
+        tokens = self.values.shape[4]
+        entries = [[slot * self._ring + at for at in seen] + [-1] * (most - len(seen)) for slot, seen in sees]
         lengths = [[tokens] * len(seen) + [0] * (most - len(seen)) for _, seen in sees]
         table = torch.tensor([entries, lengths], dtype=torch.int32).to(self.values.device)
         return table[0], table[1]
 
     def write(self, slot: int, entry: int, fresh: Tensor) -> None:
         """One chunk's keys and values [layers, 2, tokens, heads, head width] into one entry."""
-        tokens = fresh.shape[2]
+        tokens, (slot, entry) = fresh.shape[2], place(slot, entry, self._ring)
         for layer, both in enumerate(fresh):  # one after the other: wide copies of all layers would not fit
             if self.scales is not None:
                 scales = both.float().abs().amax(-1).clamp_min(1e-12) / LARGEST
@@ -82,14 +90,14 @@ class Slab:
 
     def writes(self, to: Sequence[tuple[int, int]], plain: bool) -> Writes:
         """Where a pass writes itself: slot and entry of each row. Only where values are not narrow."""
-        entries = [slot * self.values.shape[1] + entry for slot, entry in to]
+        entries = [slot * self._ring + entry for slot, entry in to]
         table_B = torch.tensor(entries, dtype=torch.int32).to(self.values.device)
         return Writes(self.values.flatten(0, 1), table_B, plain)
 
     def entry(self, slot: int, entry: int) -> tuple[Tensor, ...]:
         """All that one entry holds."""
-        values = self.values[slot, entry]
-        return (values,) if self.scales is None else (values, self.scales[slot, entry])
+        at = place(slot, entry, self._ring)
+        return (self.values[at],) if self.scales is None else (self.values[at], self.scales[at])
 
     def read_entry(self, slot: int, entry: int) -> Copied:
         return to_bytes(*self.entry(slot, entry))

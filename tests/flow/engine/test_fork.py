@@ -10,9 +10,11 @@ from worldroom.engine import api
 from worldroom.engine.engine import Engine
 from worldroom.engine.output.mosaic import Mosaic
 from worldroom.engine.spec import EngineSpec
+from worldroom.models import catalog
 from worldroom.models.contract.card import FrameSpec
+from worldroom.models.contract.loop import StepKind
 from worldroom.simulation.virtual_time import run
-from worldroom.tests.fake_engine import FakeDevice, Person, driven, toy, until
+from worldroom.tests.fake_engine import FakeDevice, Person, driven, started, toy, until
 
 
 async def forked(engine: Engine, of: Person, noises: dict[str, int]) -> tuple[dict[str, Person], api.Refused | None]:
@@ -69,6 +71,35 @@ def test_a_fork_copies_nothing_and_entries_fall_out_of_each_window_by_themselves
         assert refused is None and len(device.ran) - ran <= 3, "no step but the last chunk's own"
         window, each = pool.spec.window, pool.spec.bytes_per_entry
         assert pool.bytes_used - used == 3 * (pool.spec.ring - window) * each, "what each can write without a copy"
+        engine.check_integrity()
+        await engine.close()
+
+    run(main())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_video_world_reads_what_it_shares_where_it_lies(shares: bool) -> None:
+    """Until nothing of the common past is left in the window, and a future that writes disturbs no other."""
+
+    async def main() -> None:
+        card = replace(catalog.load("wan-tiny-random"), shares=shares)
+        engine, device = await started(cards=(card,), spec=EngineSpec(slots=3))
+        person = Person(engine, "a", controls=lambda chunk: ())
+        await person.open(card.card.name, latency_class=api.LatencyClass.BACKGROUND)
+        window = engine.runtimes[card.card.name].pool.spec.window
+        await until(lambda: len(person.done) > window)
+        people, refused = await forked(engine, person, {"same": 0, "else": 7})
+        assert refused is None
+        for other in people.values():
+            other.controls = person.controls
+        await until(lambda: all(len(each.done) > window + 1 for each in people.values()))
+        mine = {done.chunk: done.digest for _, done in person.done}
+        same = {done.chunk: done.digest for _, done in people["same"].done}
+        met = [chunk for chunk in same if chunk in mine]
+        assert len(met) > window and all(mine[chunk] == same[chunk] for chunk in met)
+        assert not set(people["else"].digests()) & set(mine.values())
+        assert (StepKind.CACHE_IO in [kind for kind, _ in device.ran[-60:]]) is not shares
         engine.check_integrity()
         await engine.close()
 
