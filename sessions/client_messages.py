@@ -95,10 +95,13 @@ class Rewind(ChannelMessage, frozen=True):
 
 class Way(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a future differs from the one that plays: by a prompt, by keys that are held (`KeyboardEvent.code` of its
-    controls) instead of the driver's, or, with neither, by chance."""
+    controls) instead of the driver's, or, with neither, by chance. `weight`, `others`: its prompt is a mix, as in
+    `Prompt`."""
 
     prompt: PromptText | None = None
     held: Annotated[tuple[KeyCode, ...], Meta(max_length=16)] = ()
+    weight: Weight = 1.0
+    others: Annotated[tuple[WeighedText, ...], Meta(max_length=3)] = ()
 
 
 class Fork(ChannelMessage, frozen=True):

@@ -20,7 +20,7 @@ from .chronicle import Chronicle
 from .futures import Futures
 from .inbox import keymap
 from .lane import TAKEN_MAX, Lane
-from .prompt_versions import PromptVersion
+from .prompt_versions import PromptVersion, Wanted
 from .prompting import Prompting
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,10 @@ class Beside:
         strange = [key for way in message.others for key in way.held if key not in known]
         if strange:
             return f"no control of this world is on {', '.join(strange)}"
-        long = [way.prompt for way in message.others if way.prompt and len(way.prompt) > card.prompt_chars]
+        if any(way.others and (way.prompt is None or len(way.others) >= card.prompts_max) for way in message.others):
+            return f"a mix has a prompt, and at most {card.prompts_max} texts in this world"
+        texts = [text for way in message.others for text in (way.prompt or "", *(other.text for other in way.others))]
+        long = any(len(text) > card.prompt_chars for text in texts)
         return f"this world takes {card.prompt_chars} characters" if long else None
 
     async def _fork(self, lanes: list[Lane], ways: tuple[Way, ...], participant: str, ack: PendingAck) -> None:
@@ -104,7 +107,7 @@ class Beside:
         try:
             for lane, way in zip(lanes, ways, strict=True):
                 if way.prompt is not None and problem is None:
-                    answer = await self._prompting.aside(way.prompt, participant)
+                    answer = await self._prompting.aside(way.prompt, Wanted(way.weight, way.others), participant)
                     if isinstance(answer, PromptVersion):
                         lane.version = answer
                     else:

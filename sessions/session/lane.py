@@ -43,9 +43,9 @@ class Lane:
         if self.controls is not None:
             own = msgspec.structs.replace(own, controls=self.controls, pointer=(0.0, 0.0))
         version = self.version
-        if version is not None and version.key is not None:
-            share = (PromptShare(version.key, 1.0),)
-            own = msgspec.structs.replace(own, prompts=share, prompt_version=version.number, recache=False)
+        if version is not None and (mix := version.mix) is not None:
+            shares = tuple(PromptShare(key, weight) for key, weight in mix.items())
+            own = msgspec.structs.replace(own, prompts=shares, prompt_version=version.number, recache=False)
         return own
 
     def begun(self, chunk: int, conditions: Conditions) -> None:

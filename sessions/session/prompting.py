@@ -4,7 +4,8 @@ Prompt -> may it be? -> asked (journaled) -> engine -> encoded (journaled) -> ev
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ...engine import api
 from ..audience import Audience
@@ -14,6 +15,14 @@ from .ack import PendingAck, Reply
 from .inflight import InflightInputs
 from .prompt_versions import AT_ONCE, PromptVersion, Wanted
 from .prompts import PromptMemory
+
+
+@dataclass(slots=True)
+class _Aside:
+    """A version for a future that is to stand beside this world, and who waits for it."""
+
+    version: PromptVersion
+    answer: "asyncio.Future[PromptVersion | api.Fault]"
 
 
 class Prompting:
@@ -30,7 +39,8 @@ class Prompting:
     ) -> None:
         self._memory, self._door, self._record = memory, door, record
         self._inflight, self._audience, self._worlds = inflight, audience, worlds
-        self._asides: dict[int, tuple[PromptVersion, asyncio.Future[PromptVersion | api.Fault]]] = {}
+        self._asides: dict[int, _Aside] = {}
+        """By the number of each of their texts."""
 
     def asked(self, message: Prompt, card: api.CardInfo, participant: str, reply: Reply) -> bool:
         """False when it is refused; the reason goes to who asked."""
@@ -56,15 +66,18 @@ class Prompting:
     ) -> None:
         """Ask the engine for the embeddings of a new version, which it may give within the call."""
         version = self._memory.ask(text, transition, frames, ack, wanted)
+        self._encode(version, participant, self._worlds())
+
+    def _encode(self, version: PromptVersion, participant: str, worlds: Sequence[str]) -> None:
+        """Journal its texts and have them encoded, those that are mixed into it first."""
         for part in version.parts:
             self._record(events.PromptAsked(participant, part.number, part.text, Transition.CUT, 0))
         parts = tuple(events.MixedPart(part.number, part.weight) for part in version.parts)
         at = -1 if version.at is None else version.at
-        how = transition, version.frames, version.weight, parts, at
-        self._record(events.PromptAsked(participant, version.number, text, *how))
-        asked = *((part.number, part.text) for part in version.parts), (version.number, text)
-        for number, words in asked:
-            for world in self._worlds():
+        how = version.transition, version.frames, version.weight, parts, at
+        self._record(events.PromptAsked(participant, version.number, version.text, *how))
+        for number, words in (*((part.number, part.text) for part in version.parts), (version.number, version.text)):
+            for world in worlds:
                 self._door.post(api.EncodePrompt(session=world, version=number, text=words))
 
     def ask_again(self) -> None:
@@ -78,21 +91,22 @@ class Prompting:
         if version is not None:
             self._turned(version, self._memory.take_ack(version.number))
 
-    async def aside(self, text: str, participant: str) -> PromptVersion | api.Fault:
+    async def aside(self, text: str, wanted: Wanted, participant: str) -> PromptVersion | api.Fault:
         """Have a prompt encoded for a future that is to stand beside this world."""
-        version = self._memory.aside(text)
-        answer: asyncio.Future[PromptVersion | api.Fault] = asyncio.get_running_loop().create_future()
-        self._asides[version.number] = version, answer
-        self._record(events.PromptAsked(participant, version.number, text, Transition.CUT, 0))
-        self._door.post(api.EncodePrompt(session=self._worlds()[0], version=version.number, text=text))
-        return await answer
+        version = self._memory.aside(text, wanted)
+        aside = _Aside(version, asyncio.get_running_loop().create_future())
+        for number in (version.number, *(part.number for part in version.parts)):
+            self._asides[number] = aside
+        self._encode(version, participant, self._worlds()[:1])
+        return await aside.answer
 
     def failed(self, event: api.Fault) -> bool:
         """A version cannot be encoded, if the fault is of one; whether who asked for it is told."""
         whole = self._memory.whole_of(event.prompt_version)
         self._memory.failed(event.prompt_version)
         if (aside := self._asides.pop(event.prompt_version, None)) is not None:
-            aside[1].set_result(event)
+            self._asides = {number: each for number, each in self._asides.items() if each is not aside}
+            aside.answer.set_result(event)
             return True
         ack = self._memory.take_ack(whole)
         if ack is not None:
@@ -101,10 +115,11 @@ class Prompting:
 
     def encoded(self, event: api.PromptEncoded) -> None:
         if (aside := self._asides.pop(event.version, None)) is not None:
-            known = aside[0].encoded(event.version, event.key, event.meaning)
-            self._memory.know(known)
+            aside.version = aside.version.encoded(event.version, event.key, event.meaning)
             self._record(events.PromptReady(number=event.version, key=event.key))
-            aside[1].set_result(known)
+            if aside.version.mix is not None:
+                self._memory.know(aside.version)
+                aside.answer.set_result(aside.version)
             return
         whole = self._memory.whole_of(event.version)
         version = self._memory.encoded(event.version, event.key, event.meaning)

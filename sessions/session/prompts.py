@@ -88,29 +88,21 @@ class PromptMemory:
         wanted: Wanted = AT_ONCE,
     ) -> PromptVersion:
         """A new version that waits for its embeddings; a blend takes `frames`, a cut none."""
-        parts = []
-        for other in wanted.others:
-            self._last += 1
-            parts.append(PromptPart(self._last, other.text, other.weight))
-        self._last += 1
-        version = PromptVersion(
-            number=self._last,
-            text=text,
-            transition=transition,
-            frames=frames if transition is Transition.BLEND else 0,
-            weight=wanted.weight,
-            parts=tuple(parts),
-            at=wanted.at,
-        )
+        version = self._numbered(text, transition, frames if transition is Transition.BLEND else 0, wanted)
         self._waiting[version.number] = version
         if ack is not None:
             self._acks[version.number] = ack
         return version
 
-    def aside(self, text: str) -> PromptVersion:
+    def aside(self, text: str, wanted: Wanted) -> PromptVersion:
         """A new version for a future beside the world: the world itself does not turn to it."""
-        self._last += 1
-        return PromptVersion(self._last, text, Transition.CUT, 0)
+        return self._numbered(text, Transition.CUT, 0, wanted)
+
+    def _numbered(self, text: str, transition: Transition, frames: int, wanted: Wanted) -> PromptVersion:
+        first = self._last + 1
+        parts = tuple(PromptPart(number, each.text, each.weight) for number, each in enumerate(wanted.others, first))
+        self._last = first + len(parts)
+        return PromptVersion(self._last, text, transition, frames, weight=wanted.weight, parts=parts, at=wanted.at)
 
     def know(self, version: PromptVersion) -> None:
         """The embedding of such a version is there: the world may turn to it once it is that future."""

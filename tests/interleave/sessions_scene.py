@@ -3,7 +3,7 @@
 One seed is one session: keys, words, restarts, rewinds, forks, choices, pauses, absences, deaths of the worker, ends
 and kills of the server, other weights. Virtual time, the real engine and edge, arithmetic as it is.
 
-    drawn     so many acts, each at random: keys often, a death of the worker now and then
+    drawn     so many acts, each at random: keys often, a death of the worker now and then; no mixes
     shuffled  every kind of act once, in random order: for cards that take their time
 """
 
@@ -37,7 +37,8 @@ ACTS = ("keys",) * 6 + (
     "words", "words", "reset", "rewind", "rewind", "regenerate", "fork", "fork", "fork", "choose", "choose", "choose",
     "pause", "absence", "worker", "restart", "kill", "weights",
 )  # fmt: skip
-KINDS = tuple(dict.fromkeys(ACTS))
+KINDS = (*dict.fromkeys(ACTS), "mix")
+"""Of acts: those that are drawn, and prompts that are mixes and wait for their chunk."""
 
 
 class DictRedis:
@@ -89,6 +90,11 @@ class Scene:
         self._weights, self._ids, self._seq = 0, 0, 0
         self._token: str | None = None
         self.told: list[str] = []
+
+    @property
+    def chunk(self) -> int:
+        """The one that begins next."""
+        return self._rooms.views()[0].chunk
 
     def drawn(self, acts: int) -> Iterator[str]:
         for _ in range(acts):
@@ -175,12 +181,15 @@ class Scene:
         self._client.kill()
         await asyncio.sleep(0.5)
 
+    async def do_wait(self, seconds: float = 1.0) -> None:
+        await asyncio.sleep(seconds)
+
     # ---- the person ------------------------------------------------------------------------------------------------
 
-    def _say(self, message: messages.ClientMessage) -> None:
+    def say(self, message: messages.ClientMessage) -> None:
         self._driver.receive(message)
 
-    def _id(self) -> int:
+    def id(self) -> int:
         self._ids += 1
         return self._ids
 
@@ -188,36 +197,42 @@ class Scene:
         self._seq += 1
         keys = [key for control in self._client.cards()[0].controls for key in control.keys[:1]]
         held = tuple(self._dice.sample(keys, self._dice.randint(0, 2)))
-        self._say(messages.Input(seq=self._seq, held=held))
+        self.say(messages.Input(seq=self._seq, held=held))
 
     async def do_words(self) -> None:
         blend = self._dice.random() < 0.5
         how = messages.Transition.BLEND if blend else messages.Transition.CUT
-        self._say(messages.Prompt(self._id(), self._dice.choice(WORDS), how, self._dice.choice((0.2, 1.0))))
+        self.say(messages.Prompt(self.id(), self._dice.choice(WORDS), how, self._dice.choice((0.2, 1.0))))
+
+    async def do_mix(self) -> None:
+        """Of two to four texts, over some chunks, now or a little later."""
+        others = tuple(messages.WeighedText(text, 1.0) for text in self._dice.sample(WORDS, self._dice.randint(1, 3)))
+        at, over = self._dice.choice((None, self.chunk + self._dice.randint(4, 60))), self._dice.randint(0, 12)
+        self.say(messages.Prompt(self.id(), self._dice.choice(WORDS), others=others, at=at, over=over))
 
     async def do_reset(self) -> None:
-        self._say(messages.ResetWorld(self._id(), self._dice.choice((None, self._dice.randint(0, 1 << 40)))))
+        self.say(messages.ResetWorld(self.id(), self._dice.choice((None, self._dice.randint(0, 1 << 40)))))
 
     async def do_rewind(self) -> None:
-        self._say(messages.Rewind(self._id(), self._dice.choice((0.3, 1.0, 5.0))))
+        self.say(messages.Rewind(self.id(), self._dice.choice((0.3, 1.0, 5.0))))
 
     async def do_regenerate(self) -> None:
-        self._say(messages.Regenerate(self._id()))
+        self.say(messages.Regenerate(self.id()))
 
     async def do_fork(self) -> None:
         keys = self._client.cards()[0].controls[0].keys[:1]
         ways = (messages.Way(), messages.Way(self._dice.choice(WORDS)), messages.Way(held=keys))
-        self._say(messages.Fork(self._id(), tuple(self._dice.choices(ways, k=self._dice.randint(1, 3)))))
+        self.say(messages.Fork(self.id(), tuple(self._dice.choices(ways, k=self._dice.randint(1, 3)))))
         await asyncio.sleep(0.6)
 
     async def do_choose(self) -> None:
         keep = self._dice.choice(tuple(messages.Keep))
-        self._say(messages.Choose(self._id(), keep, self._dice.choice((None, 0, 1, 2, 3))))
+        self.say(messages.Choose(self.id(), keep, self._dice.choice((None, 0, 1, 2, 3))))
 
     async def do_pause(self) -> None:
-        self._say(messages.PauseWorld(self._id()))
+        self.say(messages.PauseWorld(self.id()))
         await asyncio.sleep(self._dice.choice((0.2, 4.0)))
-        self._say(messages.ResumeWorld(self._id()))
+        self.say(messages.ResumeWorld(self.id()))
         await asyncio.sleep(0.2)
 
     async def do_absence(self) -> None:
