@@ -37,8 +37,8 @@ ACTS = ("keys",) * 6 + (
     "words", "words", "reset", "rewind", "rewind", "regenerate", "fork", "fork", "fork", "choose", "choose", "choose",
     "pause", "absence", "worker", "restart", "kill", "weights",
 )  # fmt: skip
-KINDS = (*dict.fromkeys(ACTS), "mix")
-"""Of acts: those that are drawn, and prompts that are mixes and wait for their chunk."""
+KINDS = (*dict.fromkeys(ACTS), "mix", "sudden")
+"""Of acts: those that are drawn, prompts that are mixes and wait for their chunk, and a kill soon after a start."""
 
 
 class DictRedis:
@@ -168,6 +168,14 @@ class Scene:
     async def do_kill(self) -> None:
         """The whole server: what was journaled is there, and a note of a second ago."""
         await asyncio.sleep(1.5)
+        await self._killed()
+
+    async def do_sudden(self) -> None:
+        """The same twice, with no more time in between than a start takes."""
+        await self._killed()
+        await self._killed()
+
+    async def _killed(self) -> None:
         self._noting.cancel()
         self.ledger.close()
         await self._client.close()
