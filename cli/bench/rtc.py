@@ -32,6 +32,7 @@ def bench_rtc(
     as_json: JsonFlag = False,
 ) -> None:
     """Motion-to-photon by receipts and by pixels, misses, freezes, and the CPU of a further viewer."""
+    from ...clients.bench.crowd import CrowdFailed
     from ...clients.bench.rtc import RtcSpec, measure_rtc
     from ...clients.bench.rtc_plot import svg
     from ...clients.bench.server import ServerFailed, serving
@@ -41,7 +42,7 @@ def bench_rtc(
     try:
         with serving(card, "--slots", str(sessions), "--seats", str(max(32, viewers))) as base:
             report = asyncio.run(measure_rtc(base, spec))
-    except (ServerFailed, NoServer, RoomRefused) as error:
+    except (ServerFailed, NoServer, RoomRefused, CrowdFailed) as error:
         raise fail(str(error)) from None
     if plot is not None:
         try:

@@ -19,7 +19,7 @@ from ..python.latency import LatencyLog, LatencySpread, spread
 from ..python.measure import Observation, press_at_random
 from ..python.pictures import RoomFrame
 from ..python.room import RoomClient, join
-from .crowd import Unread, slowest_fps
+from .crowd import Crowd, crowd
 from .metrics import CPU_SECONDS, figures, total
 from .network import Network, PathSpec
 
@@ -39,7 +39,7 @@ class RtcSpec(msgspec.Struct, frozen=True):
     kbps: int = 0
     seed: int = 0
     unread: bool = False
-    """Spectators count the frames that come and read none; their network is as it is."""
+    """Spectators are in a process of their own, count the frames that come and read none; their network is as it is."""
 
     @property
     def path(self) -> PathSpec:
@@ -118,35 +118,35 @@ class Driver:
 
 
 async def measure_rtc(base: str, spec: RtcSpec) -> RtcReport:
-    """Raises what `join` raises."""
+    """Raises what `join` raises, and `CrowdFailed`."""
     dice = random.Random(spec.seed)
-    crowd: list[Unread] = []
     async with AsyncExitStack() as stack, httpx.AsyncClient(base_url=base, trust_env=False) as http:
 
         async def viewer(session: int, role: Role | None) -> RoomClient:
             await asyncio.sleep(dice.uniform(0.01, 0.06))
             network = Network(spec.path, spec.path, dice.getrandbits(30))
             url, seed = f"{base}/r/rtc-{session}", dice.getrandbits(30)
-            unread = spec.unread and role is not None
-            shape = None if unread else network.shape
-            room = await stack.enter_async_context(
-                join(url, role=role, loopback=True, decode=role is None, seed=seed, shape=shape)
+            return await stack.enter_async_context(
+                join(url, role=role, loopback=True, decode=role is None, seed=seed, shape=network.shape)
             )
-            if unread:
-                crowd.append(Unread(room))
-            return room
 
         drivers = [Driver(await viewer(session, None), dice) for session in range(spec.sessions)]
         await asyncio.sleep(SETTLE_S)
         alone, cpu_alone = await _measured(http, drivers, spec.seconds / 2)
-        for session in range(spec.sessions):
-            for _ in range(spec.viewers - 1):
-                await viewer(session, Role.SPECTATOR)
+        spectators = None
+        if spec.unread:
+            coming = crowd(base, spec.sessions, spec.viewers - 1, dice.getrandbits(30))
+            spectators = await stack.enter_async_context(coming)
+        else:
+            for session in range(spec.sessions):
+                for _ in range(spec.viewers - 1):
+                    await viewer(session, Role.SPECTATOR)
         await asyncio.sleep(SETTLE_S)
         before = await figures(http)
-        frames, began = [unread.frames for unread in crowd], time.monotonic()
+        await _slowest(spectators)
+        began = time.monotonic()
         together, cpu = await _measured(http, drivers, spec.seconds)
-        spectator_fps = slowest_fps(crowd, frames, time.monotonic() - began)
+        slowest, took = await _slowest(spectators), time.monotonic() - began
         after = await figures(http)
     more = spec.sessions * (spec.viewers - 1)
 
@@ -167,8 +167,13 @@ async def measure_rtc(base: str, spec: RtcSpec) -> RtcReport:
         low=round(
             sum(value for name, value in after.items() if name.startswith("worldroom_rendition") and "_low" in name)
         ),
-        spectator_fps=spectator_fps,
+        spectator_fps=round(slowest / took, 2),
     )
+
+
+async def _slowest(spectators: Crowd | None) -> int:
+    """Frames of the one that got the fewest since the last question."""
+    return 0 if spectators is None else await spectators.slowest()
 
 
 async def _measured(http: httpx.AsyncClient, drivers: list[Driver], seconds: float) -> tuple[DriverSeen, float]:

@@ -7,7 +7,7 @@ exist.
 
 import asyncio
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from aioice.ice import StunProtocol
 from aiortc import RTCRtpSender
@@ -119,7 +119,8 @@ class FanoutSender(RTCRtpSender):
         if self._needs_key and not key:
             self.counts.skipped += 1
             return None
-        if self._backlog() > SOCKET_BACKLOG_MAX:
+        pair = self._host_pair()
+        if pair is not None and pair.protocol.transport.get_write_buffer_size() > SOCKET_BACKLOG_MAX:
             self._needs_key = True
             self.counts.skipped += 1
             self._feedback.picture_lost()
@@ -131,7 +132,7 @@ class FanoutSender(RTCRtpSender):
         final = len(payloads) - 1
         for index, payload in enumerate(payloads):
             sent = Sent(self._sequence, timestamp, index == final, payload)
-            self._transmit(plan, sent, extensions, now)
+            self._transmit(plan, sent, extensions, now, pair)
             self._sent.keep(sent)
             self._sequence = (self._sequence + 1) & 0xFFFF
         self._needs_key = False
@@ -147,12 +148,10 @@ class FanoutSender(RTCRtpSender):
         self._RTCRtpSender__packet_count = counts.packets
         self._RTCRtpSender__octet_count = counts.octets
 
-    def _backlog(self) -> int:
-        """Bytes that the kernel has not taken from us yet."""
+    def _host_pair(self) -> Any:
+        """The pair of addresses that media take, where they take a socket of ours; None on a relay."""
         pair = self.transport.transport._connection._nominated.get(1)
-        if pair is None or not isinstance(pair.protocol, StunProtocol):
-            return 0
-        return int(pair.protocol.transport.get_write_buffer_size())  # type: ignore[attr-defined]  # missing in typeshed
+        return pair if pair is not None and isinstance(pair.protocol, StunProtocol) else None
 
     @property
     def path_kbps(self) -> int | None:
@@ -169,12 +168,15 @@ class FanoutSender(RTCRtpSender):
             self.counts.overfull += 1
             self._feedback.overfull(kbps)
 
-    def _transmit(self, plan: HeaderPlan, packet: Sent, extensions: bytes, now: float) -> None:
-        """SRTP and sendto. The coroutine below never suspends on a host pair; on a relay that still binds a channel
-        it would, and then this packet is given up (a NACK brings it back)."""
+    def _transmit(self, plan: HeaderPlan, packet: Sent, extensions: bytes, now: float, pair: Any) -> None:
+        """SRTP and sendto. On a relay that still binds a channel the coroutine would suspend; then this packet is given
+        up (a NACK brings it back)."""
         if plan.number_at is not None:
             extensions = plan.numbered(extensions, self._path.depart(now, len(packet.payload)))
         protected = self.transport._tx_srtp.protect(plan.packet(packet, extensions))
+        if pair is not None:
+            pair.protocol.transport.sendto(protected, pair.remote_addr)
+            return
         sending = self.transport.transport._send(protected)
         try:
             sending.send(None)
@@ -217,7 +219,8 @@ class FanoutSender(RTCRtpSender):
         else:
             plan, packet = self._rtx_plan, retransmission(self._rtx_sequence, lost)
             self._rtx_sequence = (self._rtx_sequence + 1) & 0xFFFF
-        self._transmit(plan, packet, plan.stamped(ntp_time(self._clock.wall())), self._clock.now())
+        extensions = plan.stamped(ntp_time(self._clock.wall()))
+        self._transmit(plan, packet, extensions, self._clock.now(), self._host_pair())
 
     async def _handle_rtcp_packet(self, packet: AnyRtcpPacket) -> None:
         if isinstance(packet, RtcpPsfbPacket) and packet.fmt == RTCP_PSFB_APP:

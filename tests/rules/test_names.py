@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from worldroom.tests.rules.sources import SOURCES, TESTS, of_family, parsed, relative
 
 OF_LIBRARIES = {
-    ("tests/flow/rtc/test_rtc_loss.py", "_send"): "aiortc's transport, to lose packets",
+    ("tests/flow/rtc/test_rtc_loss.py", "_connection"): "aiortc's transport, to lose packets",
     ("tests/flow/rtc/test_rtc_peers.py", "_ssrc"): "aiortc's sender",
     ("tests/livekit_server.py", "_ssrc"): "aiortc's sender",
     (
