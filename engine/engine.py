@@ -27,7 +27,7 @@ from .cost_store import CostStore
 from .device.device import Device, ThreadDevice
 from .device.dispatch import Dispatcher
 from .device.history import StepHistory
-from .device.observers import Finite, Observer
+from .device.observers import Observer
 from .maintenance import Maintenance
 from .output.encode import H264Encoder, encoder_threads
 from .output.mosaic import Mosaic
@@ -64,7 +64,7 @@ class Engine:
         checkpointed: Callable[[str, int, int], None] = lambda session, chunk, epoch: None,
         prices: CostStore | None = None,
         adapters: Path | None = None,
-        observers: tuple[Observer, ...] = (Finite(),),
+        observers: tuple[Observer, ...] = (),
     ) -> None:
         self._spec, self._clock = spec, clock
         cards = tuple(slowed(loaded, spec.fps) for loaded in cards)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from . import cost_store, heap
 from .caches.integrity import IntegrityCheck
 from .card import CardRuntime
-from .device.device import Batch, Device, run
+from .device.batch import Batch
+from .device.device import Device, run
 from .scheduling.costs import WINDOW
 from .services import Services
 

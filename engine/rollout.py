@@ -21,7 +21,6 @@ from .cancel import CancelScope
 from .card import CardRuntime
 from .device.device import Device
 from .device.dispatch import Dispatcher
-from .device.observers import Finite
 from .drive import DecodeOverlap
 from .scheduling.costs import Costs
 from .scheduling.ticket import Rules
@@ -35,7 +34,7 @@ class Rollout:
 
     def __init__(self, loaded: LoadedCard, device: Device, clock: Clock, seed: int, steps: int | None = None) -> None:
         self._served, self._device, self._clock = CardRuntime.with_slots(loaded, 1), device, clock
-        self._dispatcher = Dispatcher(device, Costs(), clock, Rules(1, 0.0, seed), lambda: math.inf, (Finite(),))
+        self._dispatcher = Dispatcher(device, Costs(), clock, Rules(1, 0.0, seed), lambda: math.inf)
         self._scope = CancelScope()
         self._opening = Open("rollout", loaded.card.name, seed, LatencyClass.BACKGROUND, steps=steps)
 

@@ -17,7 +17,8 @@ from ..models.contract.loop import Outcome, StepKind
 from . import api, cost_store
 from .caches.entry_io import ReadEntries
 from .card import CardRuntime
-from .device.device import Batch, Device, run
+from .device.batch import Batch
+from .device.device import Device, run
 from .scheduling.costs import StepKey
 from .services import Services
 from .session.chunk import EngineChunk

@@ -18,7 +18,6 @@ from .cancel import CancelScope
 from .card import CardRuntime
 from .device.device import Device
 from .device.dispatch import Dispatcher
-from .device.observers import Finite
 from .scheduling.costs import Costs
 from .scheduling.ticket import Rules
 from .session.chunk import EngineChunk
@@ -31,7 +30,7 @@ class Worlds:
 
     def __init__(self, loaded: LoadedCard, device: Device, clock: Clock, count: int, steps: int | None = None) -> None:
         self._served, self._device, self._clock = CardRuntime.with_slots(loaded, count), device, clock
-        self._dispatcher = Dispatcher(device, Costs(), clock, Rules(count, 0.0, 0), lambda: math.inf, (Finite(),))
+        self._dispatcher = Dispatcher(device, Costs(), clock, Rules(count, 0.0, 0), lambda: math.inf)
         self._scope = CancelScope()
         self._features: dict[str, object] = {}
         self._worlds: list[SessionWorld] = []

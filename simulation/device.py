@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.device.device import Batch, Ended, Measured, Revoke, execute
+from ..engine.device.batch import Batch, launch
+from ..engine.device.device import Ended, Measured, Revoke
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.placement import Placement
 from ..models.holding import Memory
@@ -70,7 +71,7 @@ class SimulatedDevice:
     def perform(self, batch: Batch) -> list[Any]:
         """What a batch does, at its end. Raises what the batch raises, or `fail`."""
         self.fail(batch)
-        return execute(batch)
+        return launch(batch).results()
 
     def _begin(self, turn: _Turn) -> None:
         loop = asyncio.get_running_loop()

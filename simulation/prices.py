@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..engine.device.device import Batch
+from ..engine.device.batch import Batch
 from ..engine.scheduling.deadlines import draw
 from ..models.contract.card import ModelCard
 from ..models.contract.footprint import Footprint

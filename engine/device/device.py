@@ -8,83 +8,39 @@ that imports a tensor library, and only where a card has loaded it: to keep it o
 import asyncio
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from ...clock import Clock
-from ...models.contract.cache import CacheView
 from ...models.contract.loaded import LoadedCard
-from ...models.contract.loop import StepKind
 from ...models.contract.placement import Placement
 from ...models.holding import Memory
-from ..caches.entry_io import transfer
-from .faults import FaultOf, ShortBatch, fault_of
+from .batch import Batch, launch
 from .instructions import instruction_set
 from .memory import device_memory
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Rows of one step of a loop; row i reads `views[i]`. A prompt_encode row is its text, of no loop ('')."""
-
-    loaded: LoadedCard
-    loop: str
-    kind: StepKind
-    rows: tuple[Any, ...]
-    views: tuple[CacheView | None, ...]
-
-    @property
-    def where(self) -> Placement:
-        """On which of the device's threads the card's program runs this kind."""
-        return self.loaded.card.program.where(self.loop, self.kind)
-
-
-@dataclass(frozen=True, slots=True)
-class RowFault:
-    """Instead of a result: this row of a batch failed, the others did not."""
-
-    problem: Exception
-
-
-def execute(batch: Batch) -> list[Any]:
-    """Run one batch on the calling thread. When a batch fails its rows run one by one, so each answers for itself.
-
-    A row may run twice: it only reads what is committed and writes its own staged entry.
-    """
-    runtime = batch.loaded.runtime
-    if batch.kind is StepKind.PROMPT_ENCODE:
-        return [runtime.encode_prompt(text) for text in batch.rows]
-    if batch.kind is StepKind.CACHE_IO:
-        return [transfer(batch.loaded, row) for row in batch.rows]
-    try:
-        results = runtime.execute(batch.kind, batch.rows, batch.views)
-    except Exception as problem:
-        if len(batch.rows) == 1 or fault_of(problem) is not FaultOf.REQUEST:
-            raise
-        return [_alone(batch, index) for index in range(len(batch.rows))]
-    if len(results) != len(batch.rows):
-        raise ShortBatch(f"{batch.kind} of '{batch.loaded.card.name}': {len(batch.rows)} rows, {len(results)} results")
-    return list(results)
-
-
-def _alone(batch: Batch, index: int) -> Any:
-    alone = Batch(batch.loaded, batch.loop, batch.kind, batch.rows[index : index + 1], batch.views[index : index + 1])
-    try:
-        return execute(alone)[0]
-    except Exception as problem:
-        if fault_of(problem) is FaultOf.DEVICE:
-            raise
-        return RowFault(problem)
+from .streams import Stream, stream_here
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a batch returned, when it began on its thread and how many seconds it took there."""
+    """What a batch returned, when it began on its thread and how many seconds its device worked on it."""
 
     results: list[Any]
     started: float
     seconds: float
+
+
+def measured(batch: Batch, clock: Clock, stream: Stream) -> Measured | Exception:
+    """Run one batch on the calling thread, until its device has done it: what it returned, or what was raised."""
+    started = clock.now()
+    try:
+        span = stream.begin()
+        launched = launch(batch)
+        seconds = span.end()
+        return Measured(launched.results(), started, seconds)
+    except Exception as problem:
+        return problem
 
 
 Ended = Callable[[Measured | Exception], None]
@@ -131,6 +87,25 @@ async def run(device: Device, batch: Batch) -> Measured:
     return await done
 
 
+class DeviceThread:
+    """One thread of a device and the stream that its batches run in. `own`: a stream beside that of other threads."""
+
+    def __init__(self, name: str, clock: Clock, own: bool) -> None:
+        self._clock, self._own = clock, own
+        self.executor = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=self._prepare)
+
+    def submit(self, batch: Batch) -> "Future[Measured | Exception]":
+        return self.executor.submit(lambda: measured(batch, self._clock, self._stream))
+
+    def _prepare(self) -> None:
+        """Cards are loaded before the device's first step: what no card has imported, a worker does without."""
+        if "torch" in sys.modules:
+            import torch
+
+            torch.set_num_threads(1)
+        self._stream = stream_here(self._clock, self._own)
+
+
 class ThreadDevice:
     """The device that this process sees: a thread for its batches and an auxiliary one.
 
@@ -138,9 +113,8 @@ class ThreadDevice:
     """
 
     def __init__(self, clock: Clock, name: str = "cpu", sharers: int = 1) -> None:
-        self.name, self._clock, self._sharers = name, clock, sharers
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="device", initializer=_on_one_thread)
-        self._aux = ThreadPoolExecutor(1, thread_name_prefix="aux", initializer=_on_one_thread)
+        self.name, self._sharers = name, sharers
+        self._thread, self._aux = DeviceThread("device", clock, own=False), DeviceThread("aux", clock, own=True)
 
     @property
     def model(self) -> str:
@@ -153,33 +127,17 @@ class ThreadDevice:
         return device_memory()
 
     async def allocate(self, loaded: LoadedCard, slots: int) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, loaded.runtime.allocate, slots)
+        await asyncio.get_running_loop().run_in_executor(self._thread.executor, loaded.runtime.allocate, slots)
 
     def start(self, batch: Batch, ended: Ended) -> Revoke:
-        thread = self._aux if batch.where is Placement.AUX else self._thread
         loop = asyncio.get_running_loop()
-        work = thread.submit(self._measured, batch)
+        work = (self._aux if batch.where is Placement.AUX else self._thread).submit(batch)
         work.add_done_callback(lambda work: work.cancelled() or loop.call_soon_threadsafe(ended, work.result()))
         return work.cancel
 
-    def _measured(self, batch: Batch) -> Measured | Exception:
-        started = self._clock.now()
-        try:
-            return Measured(execute(batch), started, self._clock.now() - started)
-        except Exception as problem:
-            return problem
-
     async def close(self) -> None:
         for thread in (self._aux, self._thread):
-            await asyncio.get_running_loop().run_in_executor(None, thread.shutdown)
-
-
-def _on_one_thread() -> None:
-    """Cards are loaded before the device's first step: what no card has imported, a worker does without."""
-    if "torch" in sys.modules:
-        import torch
-
-        torch.set_num_threads(1)
+            await asyncio.get_running_loop().run_in_executor(None, thread.executor.shutdown)
 
 
 @runtime_checkable

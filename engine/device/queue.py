@@ -22,7 +22,8 @@ from ..scheduling.staging import may_follow
 from ..scheduling.ticket import Rules, Ticket
 from ..spec import EngineSpec, Policy
 from ..wakeup import Wakeup
-from .device import Batch, Device, Measured, Revoke, RowFault
+from .batch import Batch, RowFault
+from .device import Device, Measured, Revoke
 from .faults import FaultOf, fault_of
 from .observers import BatchRecord, Observer
 

@@ -70,19 +70,15 @@ class DreamRuntime(KeptFrames):
         return [(row, CacheView(slot, full, sizes.WINDOW)) for slot in range(count)]
 
     def _denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[Denoised]:
-        return self._predicted(rows, self._known(rows), views, staged=False)
+        return self._predicted(rows, self._known(rows), views)
 
     def _commit_denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[Denoised]:
         """What was dreamed without a frame that is not finite is not a number either."""
         committed, past_BR = [row.commit for row in rows if row.commit], self._known(rows)
         history_B3PC = stacked([row.history_3PC for row in rows])
         new: CommittedKV = self._transformer.commit(history_B3PC, _conditions(committed, past_BR))
-        sound_B = self._stage(views, new.k_BLNHD, new.v_BLNHD)
-        made = self._predicted(rows, past_BR, views, staged=True)
-        for row, sound in enumerate(sound_B):
-            if not sound:
-                made[row].x0_PC[:] = np.nan
-        return made
+        bad_B = self._stage(views, new.k_BLNHD, new.v_BLNHD)
+        return self._predicted(rows, past_BR, views, bad_B)
 
     def _known(self, rows: Sequence[DenoiseRow]) -> Tensor:
         """Recurrent tokens of each row's newest picture, read off its pictures where they are not known."""
@@ -96,8 +92,9 @@ class DreamRuntime(KeptFrames):
         return torch.stack(known)
 
     def _predicted(
-        self, rows: Sequence[DenoiseRow], past_BR: Tensor, views: Sequence[CacheView], staged: bool
+        self, rows: Sequence[DenoiseRow], past_BR: Tensor, views: Sequence[CacheView], bad_B: Tensor | None = None
     ) -> list[Denoised]:
+        """`bad_B`: rows whose staged frame, which they see, is none; None = they see none."""
         controls_BK = stacked([row.made.controls_K for row in rows])
         noise_BZ = stacked([row.made.noise_Z for row in rows])
         state_BR = self._transformer.onward(past_BR, controls_BK, noise_BZ)
@@ -106,8 +103,10 @@ class DreamRuntime(KeptFrames):
             stacked([row.history_3PC[:2] for row in rows]),
             torch.tensor([row.sigma for row in rows]),
             _conditions([row.made for row in rows], state_BR),
-            KVView(*self._read(views, staged)),
+            KVView(*self._read(views, staged=bad_B is not None)),
         )
+        if bad_B is not None:
+            x0_BPC = x0_BPC.masked_fill(bad_B[:, None, None], torch.nan)
         return [Denoised(*both) for both in zip(x0_BPC.numpy(), state_BR.numpy(), strict=True)]
 
 

@@ -86,9 +86,8 @@ class DriveRuntime(KeptFrames):
         """What was painted without a frame that is not finite is not a number either."""
         history_B3NC = stacked([row.history_3NC for row in rows])
         new = self._transformer.commit(history_B3NC, _conditions([row.commit for row in rows if row.commit]))
-        sound_B = self._stage(views, new.k_BLNHD, new.v_BLNHD)
-        x0_BNC = self._predicted(rows, views, staged=True)
-        x0_BNC[~torch.tensor(sound_B)] = torch.nan
+        bad_B = self._stage(views, new.k_BLNHD, new.v_BLNHD)
+        x0_BNC = self._predicted(rows, views, staged=True).masked_fill(bad_B[:, None, None], torch.nan)
         return [Denoised(x0_NC) for x0_NC in x0_BNC.numpy()]
 
     def _predicted(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView], staged: bool) -> Tensor:

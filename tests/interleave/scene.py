@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.output.encode import EncodedFrame
 from worldroom.engine.spec import EngineSpec

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.kernels.invariant_matmul import invariant_linear

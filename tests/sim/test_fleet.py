@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.worker.client import WorkerClient
 from worldroom.engine.worker.devices import named

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.output.playout import ABSORBED
 from worldroom.engine.spec import EngineSpec

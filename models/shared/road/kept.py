@@ -69,15 +69,15 @@ class KeptFrames:
         s = self._shape
         return torch.zeros((slots, s.temporal, s.tokens, s.heads, s.entries, s.head_width))
 
-    def _stage(self, views: Sequence[CacheView], k_BLNHD: Tensor, v_BLNHD: Tensor) -> list[bool]:
-        """Keep each row's new frame; whether it is sound. Numbers that are not finite are never stored: an entry that
-        is masked out must still be harmless."""
-        sound_B = [bool(both.isfinite().all()) for both in (k_BLNHD + v_BLNHD).unbind()]
+    def _stage(self, views: Sequence[CacheView], k_BLNHD: Tensor, v_BLNHD: Tensor) -> Tensor:
+        """Keep each row's new frame; which rows are not sound [B]. Numbers that are not finite are never stored: an
+        entry that is masked out must still be harmless."""
+        bad_B = ~(k_BLNHD + v_BLNHD).isfinite().flatten(1).all(1)
+        kept = [fresh.masked_fill(bad_B.view(-1, *[1] * (fresh.ndim - 1)), 0.0) for fresh in (k_BLNHD, v_BLNHD)]
         for row, view in enumerate(views):
             k_LNHD, v_LNHD = self._entry(*place(view.slot, view.staged, self._shape.entries))
-            k_LNHD[:] = k_BLNHD[row] if sound_B[row] else 0.0
-            v_LNHD[:] = v_BLNHD[row] if sound_B[row] else 0.0
-        return sound_B
+            k_LNHD[:], v_LNHD[:] = kept[0][row], kept[1][row]
+        return bad_B
 
     def _read(self, views: Sequence[CacheView], staged: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Each row's entries, oldest first, behind as many empty ones as fill ring + 1 keys; the newest has age 1.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec

@@ -9,7 +9,7 @@ import torch
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
 from worldroom.engine.caches.store import SnapshotFolder
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 from worldroom.clock import SystemClock
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch, ThreadDevice, execute
+from worldroom.engine.device.batch import Batch, launch
+from worldroom.engine.device.device import ThreadDevice
 from worldroom.engine.device.device import run as run_batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.output.playout import ABSORBED
@@ -108,7 +109,7 @@ async def test_drive_computes_the_same_bits_on_two_threads_at_once() -> None:
         return Batch(loaded, "chunk_rollout", kind, tuple(row for row, _ in work), tuple(view for _, view in work))
 
     denoise, decode = batch(StepKind.DENOISE), batch(StepKind.DECODE)
-    x0, frame = execute(denoise)[0].x0_NC, execute(decode)[0].frame_HWC
+    x0, frame = launch(denoise).results()[0].x0_NC, launch(decode).results()[0].frame_HWC
     for _ in range(5):
         denoised, decoded = await asyncio.gather(run_batch(device, denoise), run_batch(device, decode))
         assert np.array_equal(denoised.results[0].x0_NC, x0)

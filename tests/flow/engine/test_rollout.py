@@ -15,7 +15,7 @@ from worldroom.cli.movie import MadeFilm, Plan, write_movie
 from worldroom.cli.rollout import chunks_of
 from worldroom.clients.bench.server import command as server_command
 from worldroom.clock import LoopClock, SystemClock
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.rollout import Rollout
 from worldroom.models.contract.card import FrameSpec
 from worldroom.models.contract.loop import StepKind

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch, RowFault, execute
+from worldroom.engine.device.batch import Batch, RowFault, launch
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.toy.loop import Denoised
 from worldroom.simulation.virtual_time import run
@@ -17,8 +17,8 @@ def test_a_batch_with_one_bad_row_gives_the_others_their_results() -> None:
     work = loaded.runtime.warm_up_rows(StepKind.DENOISE, 3)
     rows, views = tuple(row for row, _ in work), tuple(view for _, view in work)
     (bad, _), *_ = loaded.runtime.warm_up_rows(StepKind.DECODE, 1)
-    good = execute(Batch(loaded, "chunk_rollout", StepKind.DENOISE, rows, views))
-    mixed = execute(Batch(loaded, "chunk_rollout", StepKind.DENOISE, (rows[0], bad, rows[2]), views))
+    good = launch(Batch(loaded, "chunk_rollout", StepKind.DENOISE, rows, views)).results()
+    mixed = launch(Batch(loaded, "chunk_rollout", StepKind.DENOISE, (rows[0], bad, rows[2]), views)).results()
     assert isinstance(mixed[0], Denoised) and mixed[0].x_C.tolist() == good[0].x_C.tolist()
     assert isinstance(mixed[1], RowFault) and isinstance(mixed[1].problem, ValueError)
     assert isinstance(mixed[2], Denoised) and mixed[2].x_C.tolist() == good[2].x_C.tolist()

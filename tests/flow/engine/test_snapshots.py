@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
 from worldroom.engine.caches.store import SnapshotFolder
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loaded import LoadedCard

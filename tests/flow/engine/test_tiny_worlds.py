@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.models import catalog
 from worldroom.models.contract.loop import StepKind
 from worldroom.simulation.virtual_time import run

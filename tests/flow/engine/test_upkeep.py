@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.simulation.virtual_time import run

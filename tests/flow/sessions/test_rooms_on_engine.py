@@ -3,7 +3,7 @@
 import asyncio
 
 from worldroom.engine import api
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.spec import EngineSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.sessions.journal import events

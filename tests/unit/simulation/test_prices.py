@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 from worldroom.cli.main import app
 from worldroom.engine.cost_store import CostStore
-from worldroom.engine.device.device import Batch
+from worldroom.engine.device.batch import Batch
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
 from worldroom.models.contract.loop import StepKind
