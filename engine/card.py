@@ -78,9 +78,10 @@ class Allowance:
 
 @dataclass(slots=True)
 class CardRuntime:
-    """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones, `leads` the way
-    to the first packet, all by number of denoise steps: they predict the next chunk. `writing`: seconds of one
-    run of the prompt loop. `counters`: of sessions that are gone.
+    """`profiles` holds the steps of the last finished chunk, `chunks` the device-seconds of whole ones and `auxiliary`
+    those of their steps on the auxiliary thread, `leads` the way to the first packet, all by number of denoise steps:
+    they predict the next chunk. Of a batch a chunk has its own part. `writing`: seconds of one run of the prompt loop.
+    `counters`: of sessions that are gone.
     """
 
     loaded: LoadedCard
@@ -88,6 +89,7 @@ class CardRuntime:
     allowance: Allowance
     profiles: dict[int, tuple[StepKey, ...]] = field(default_factory=dict)
     chunks: defaultdict[int, Estimate] = field(default_factory=lambda: defaultdict(Estimate))
+    auxiliary: defaultdict[int, Estimate] = field(default_factory=lambda: defaultdict(Estimate))
     encoding: Estimate = field(default_factory=Estimate)
     writing: Estimate = field(default_factory=Estimate)
     counters: Counters = field(default_factory=Counters)
@@ -128,13 +130,20 @@ class CardRuntime:
         return key_of(self.loaded).part("prompt", inputs=(content_of(text),)).digest
 
     def finished(
-        self, steps: int, profile: Sequence[StepKey], seconds: float, late: float | None = None, waited: float = 0.0
+        self,
+        steps: int,
+        profile: Sequence[StepKey],
+        seconds: Sequence[float],
+        late: float | None = None,
+        waited: float = 0.0,
     ) -> None:
-        """Learn from a finished chunk: its steps, the device-seconds they took together, and how late it can be shown
-        after waiting for others so long (None: that teaches nothing).
+        """Learn from a finished chunk: its steps, the device-seconds of each, and how late it can be shown after
+        waiting for others so long (None: that teaches nothing).
         """
         self.profiles[steps] = tuple(profile)
-        self.chunks[steps].observe(seconds)
+        self.chunks[steps].observe(sum(seconds))
+        where, took = self.loaded.card.program.where, zip(profile, seconds, strict=True)
+        self.auxiliary[steps].observe(sum(each for key, each in took if where(key.loop, key.kind) is Placement.AUX))
         if late is not None:
             self.allowance.finished(late, waited)
 
@@ -142,9 +151,9 @@ class CardRuntime:
         """Conservative device-seconds of a whole chunk; 0 before the first one."""
         return self.chunks[steps].conservative if steps in self.chunks else 0.0
 
-    def load(self, costs: Costs, steps: int) -> float:
+    def load(self, steps: int) -> float:
         """Conservative seconds that a chunk takes of the busier of the device's threads."""
-        whole, aux = self.chunk_price(steps), self.aux_seconds(costs, steps)
+        whole, aux = self.chunk_price(steps), self.auxiliary[steps].mean
         written = self.writing.conservative / max(1, self.loaded.card.prompt_every)
         return max(whole - aux + written, aux)
 
@@ -155,7 +164,7 @@ class CardRuntime:
         return card.program.where(card.main_loop, StepKind.DECODE) is Placement.AUX
 
     def aux_seconds(self, costs: Costs, steps: int) -> float:
-        """Seconds that a chunk takes of the auxiliary thread, on average."""
+        """Seconds from the first to the last of a chunk's steps on the auxiliary thread, on average, alone there."""
         where = self.loaded.card.program.where
         return sum(
             costs.mean(key, 1) for key in self.profiles.get(steps, ()) if where(key.loop, key.kind) is Placement.AUX

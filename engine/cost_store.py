@@ -27,7 +27,7 @@ from .scheduling.costs import WINDOW, Costs, Estimate
 
 log = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 BYTES_MAX = 1 << 20
 Took = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1, max_length=WINDOW)]
 """Microseconds of the last runs, oldest first."""

@@ -79,7 +79,7 @@ class Engine:
         }
         self._sessions: dict[str, EngineSession] = {}
         self._going: set[EngineSession] = set()
-        self._admission = Admission(spec, clock, self._costs, self.runtimes, self._sessions, self._going)
+        self._admission = Admission(spec, clock, self.runtimes, self._sessions, self._going)
         self._commands: deque[api.Command] = deque()
         rules = Rules(spec.max_rows, spec.ageing, spec.seed, spec.policy)
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers, spec.patience)

@@ -100,12 +100,12 @@ async def price_again(served: CardRuntime, services: Services, device: Device, v
     steps = served.default_steps
     profile = served.profiles[steps]
     for _ in range(WINDOW):
-        took = 0.0
+        took: list[float] = []
         for key in profile:
             if not vacant():
                 return
             rows, views = zip(*served.loaded.runtime.warm_up_rows(key.kind, 1), strict=True)
             done = await run(device, Batch(served.loaded, key.loop, key.kind, rows, views))
             services.costs.observe(key, 1, done.seconds)
-            took += done.seconds
+            took.append(done.seconds)
         served.finished(steps, profile, took)

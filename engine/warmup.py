@@ -62,7 +62,7 @@ async def warm_up(served: CardRuntime, services: Services, device: Device) -> No
     log.info(
         "card '%s' is warm after %.2f s, its prices were %s", card.name, seconds, "stored" if stored else "measured"
     )
-    if (takes := served.load(services.costs, default)) > served.chunk_seconds:
+    if (takes := served.load(default)) > served.chunk_seconds:
         lasts = served.chunk_seconds
         log.warning(
             "card '%s' takes %.3f s for a chunk that lasts %.3f s: it is late even alone", card.name, takes, lasts
@@ -103,7 +103,7 @@ async def _rehearse(
         for number in range(count):
             chunk = EngineChunk(number, _idle(served), services.scope, clock.now())
             outcome = await driver.drive(chunk)
-            served.finished(steps, chunk.steps, chunk.device_seconds)
+            served.finished(steps, chunk.steps, chunk.shares)
             if clock.now() >= until:
                 break
     finally:

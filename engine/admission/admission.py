@@ -17,7 +17,6 @@ from ...clock import Clock
 from ...models.contract.recipe import RecipeMismatch
 from .. import api
 from ..card import CardRuntime
-from ..scheduling.costs import Costs
 from ..session.session import EngineSession
 from ..spec import EngineSpec
 from .rules import Demand, Headroom, Refusal, choices, refuse
@@ -38,12 +37,11 @@ class Admission:
         self,
         spec: EngineSpec,
         clock: Clock,
-        costs: Costs,
         served: Mapping[str, CardRuntime],
         sessions: Mapping[str, EngineSession],
         going: Set[EngineSession],
     ) -> None:
-        self._spec, self._clock, self._costs = spec, clock, costs
+        self._spec, self._clock = spec, clock
         self._served, self._sessions, self._going = served, sessions, going
         self._line = WaitQueue()
         self._freed = asyncio.Event()
@@ -194,7 +192,7 @@ class Admission:
         return choices(command.steps, served.default_steps, served.loaded.card.recipe.steps_allowed())
 
     def _need(self, served: CardRuntime, latency_class: api.LatencyClass, steps: int, work: float = 1.0) -> Demand:
-        price = served.load(self._costs, steps) * work
+        price = served.load(steps) * work
         return Demand(latency_class, price, served.chunk_seconds, served.pool.spec.bytes_per_session)
 
     def _room(self, served: CardRuntime, line: str | None) -> Headroom:

@@ -36,13 +36,15 @@ DEFAULT = EngineSpec()
 
 @dataclass(frozen=True, slots=True)
 class StepRun:
-    """One row's result, when its batch started and what the whole batch took; `behind`: seconds for which batches of
-    others stood before it.
+    """One row's result, when its batch started, and the row's share of the batch's seconds: all rows' are what the
+    device worked. `company`: seconds of the batch that are those of others in it; `behind`: for which batches of others
+    stood before it.
     """
 
     result: Any
     started: float
     seconds: float
+    company: float
     behind: float
 
 
@@ -228,7 +230,7 @@ class DeviceQueue:
     def _answer(self, flight: _InFlight, done: Measured, worked: float) -> None:
         """`worked`: what the queue had when this batch began."""
         tickets, results = flight.tickets, done.results
-        key = tickets[0].key
+        key, share = tickets[0].key, done.seconds / len(tickets)
         seen = BatchRecord(key, tickets, results, done.started, done.seconds, flight.price, self._name)
         for observer in self._observers:
             observer.see(seen)
@@ -239,4 +241,4 @@ class DeviceQueue:
                 waiting.answer.set_exception(result.problem)
             else:
                 behind = max(0.0, worked - waiting.worked)
-                waiting.answer.set_result(StepRun(result, done.started, done.seconds, behind))
+                waiting.answer.set_result(StepRun(result, done.started, share, done.seconds - share, behind))

@@ -35,32 +35,31 @@ class EngineChunk:
     overlap: DecodeOverlap = field(default_factory=DecodeOverlap)
     steps: list[StepKey] = field(default_factory=list)
     first_step: float = math.inf
+    shares: list[float] = field(default_factory=list)
+    """Device-seconds of each of its steps: of a batch its own part."""
     waited: float = 0.0
-    step_seconds: float = 0.0
-    decode_seconds: float = 0.0
+    company: float = 0.0
+    """Seconds of its batches that were others' part of them."""
 
     def stepped(self, key: StepKey, ran: StepRun) -> None:
         self.steps.append(key)
+        self.shares.append(ran.seconds)
         self.waited += ran.behind
+        self.company += ran.company
         self.first_step = min(self.first_step, ran.started)
-        if key.kind is StepKind.DECODE:
-            self.decode_seconds += ran.seconds
-        else:
-            self.step_seconds += ran.seconds
-
-    @property
-    def device_seconds(self) -> float:
-        return self.step_seconds + self.decode_seconds
 
     def done(self, session: str, digest: str, late_us: int, late: bool) -> api.ChunkDone:
         return api.ChunkDone(session, self.number, self.conditions.epoch, digest, late_us, self.timings(), late)
 
     def timings(self) -> api.Timings:
-        """Of the chunk alone: a frame adds its own encode time."""
+        """Of the chunk alone: what the device did for others while its steps ran is waiting, too. A frame adds its own
+        encode time.
+        """
+        decode = sum(share for key, share in zip(self.steps, self.shares, strict=True) if key.kind is StepKind.DECODE)
         return api.Timings(
-            wait_us=round((self.first_step - self.begun) * 1e6),
-            step_us=round(self.step_seconds * 1e6),
-            decode_us=round(self.decode_seconds * 1e6),
+            wait_us=round((self.first_step - self.begun + self.company) * 1e6),
+            step_us=round((sum(self.shares) - decode) * 1e6),
+            decode_us=round(decode * 1e6),
             encode_us=0,
         )
 

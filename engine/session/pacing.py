@@ -161,7 +161,7 @@ class Pacer:
         missed = lateness - self._playout.late_after
         late = missed > 0
         self._margin = margin_after(self._margin, late)
-        seconds = chunk.device_seconds / self._world.work
+        seconds = [share / self._world.work for share in chunk.shares]
         # One that is made ahead of its time teaches nothing by what it waits.
         served.finished(self._steps, chunk.steps, seconds, None if self._ahead else missed, chunk.waited)
         self.last = chunk.done(self._session, outcome.digest, max(0, round(lateness * 1e6)), late)

@@ -63,7 +63,7 @@ def test_what_sessions_teach_is_kept_too(tmp_path: Path) -> None:
     [
         (lambda data: data[: len(data) // 2], "truncated"),
         (lambda data: b"\0" * len(data), "malformed"),
-        (lambda data: data.replace(b'"format":2', b'"format":7'), "it has format 7, this version reads 2"),
+        (lambda data: data.replace(b'"format":3', b'"format":7'), "it has format 7, this version reads 3"),
         (lambda data: data.replace(b'"of":"card=toy@1', b'"of":"card=toy@9'), "it holds prices of 'card=toy@9"),
         (lambda data: data.replace(b'"rows":1', b'"rows":0'), "Expected `int` >= 1"),
         (lambda data: data.replace(b'"took_us":[', b'"took_us":[-5,'), "Expected"),
@@ -85,7 +85,7 @@ def test_a_damaged_or_foreign_file_is_ignored_with_one_line(
         assert why in line
         assert len(again.ran) == len(measured.ran)
         await second.close()
-        assert msgspec.json.decode(path.read_bytes(), type=PriceSheet).format == 2, "and it is written anew"
+        assert msgspec.json.decode(path.read_bytes(), type=PriceSheet).format == 3, "and it is written anew"
 
     run(scene())
 
