@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from worldroom.engine.device.batch import Batch
 from worldroom.engine.device.device import Ended, Measured, Revoke, measured
-from worldroom.engine.device.streams import EventStream, Stream
+from worldroom.engine.device.streams import EventStream, WorkStream
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.placement import Placement
@@ -57,7 +57,7 @@ class VirtualGpu:
     def here(self) -> Placement:
         return Placement.DEVICE if self._turn is None else self._turn.where
 
-    def run(self, batch: Batch, stream: Stream) -> tuple[Measured | Exception, float]:
+    def run(self, batch: Batch, stream: WorkStream) -> tuple[Measured | Exception, float]:
         """One batch on the device's thread: its outcome, and the seconds for which the thread was busy with it."""
         self._host = began = asyncio.get_running_loop().time()
         self._turn = batch
@@ -191,7 +191,7 @@ class AsynchronousDevice:
 
     name = model = "asynchronous"
 
-    def __init__(self, gpu: VirtualGpu, stream: Stream | None = None) -> None:
+    def __init__(self, gpu: VirtualGpu, stream: WorkStream | None = None) -> None:
         self._gpu, self._stream = gpu, stream or EventStream(gpu.event)
         self._turns: dict[Placement, deque[tuple[Batch, Ended]]] = {where: deque() for where in Placement}
 

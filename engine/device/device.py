@@ -19,7 +19,7 @@ from ...models.holding import Memory
 from .batch import Batch, launch
 from .instructions import instruction_set
 from .memory import device_memory
-from .streams import Stream, stream_here
+from .streams import WorkStream, stream_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Measured:
     seconds: float
 
 
-def measured(batch: Batch, clock: Clock, stream: Stream) -> Measured | Exception:
+def measured(batch: Batch, clock: Clock, stream: WorkStream) -> Measured | Exception:
     """Run one batch on the calling thread, until its device has done it: what it returned, or what was raised."""
     started = clock.now()
     try:

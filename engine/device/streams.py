@@ -11,20 +11,21 @@ the thread's own time says nothing of a GPU.
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from ...clock import Clock
 
 
 class Span(Protocol):
-    """A piece of a stream's work, from `Stream.begin` on."""
+    """A piece of a stream's work, from `WorkStream.begin` on."""
 
     def end(self) -> float:
         """Wait until all of it has been done; the seconds that it took. Raises what the device met on the way."""
         ...
 
 
-class Stream(Protocol):
+class WorkStream(Protocol):
     """What runs the work of one thread, in the order in which it was handed over."""
 
     def begin(self) -> Span: ...
@@ -58,7 +59,7 @@ class DeviceEvent(Protocol):
         """Wait on this thread until the GPU has come to it."""
         ...
 
-    def elapsed_time(self, end_event: "DeviceEvent", /) -> float:
+    def elapsed_time(self, end_event: Any, /) -> float:
         """Milliseconds of the GPU from this one to that one, both of which it has come to."""
         ...
 
@@ -87,7 +88,7 @@ class EventStream:
         return EventSpan(first, self.event)
 
 
-def stream_here(clock: Clock, own: bool) -> Stream:
+def stream_here(clock: Clock, own: bool) -> WorkStream:
     """The calling thread's, where cards are loaded already. `own`: beside the GPU's default stream, so that what this
     thread hands over runs beside the rest; everything it reads is done by then, because every span is waited for.
     """
@@ -100,8 +101,4 @@ def stream_here(clock: Clock, own: bool) -> Stream:
     if own:
         torch.cuda.set_stream(torch.cuda.Stream())  # type: ignore[no-untyped-call]
 
-    def event() -> DeviceEvent:
-        made: DeviceEvent = torch.cuda.Event(enable_timing=True, blocking=True)  # type: ignore[no-untyped-call]
-        return made
-
-    return EventStream(event)
+    return EventStream(partial(torch.cuda.Event, enable_timing=True, blocking=True))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 from worldroom.engine import api
 from worldroom.engine.device.observers import BatchRecord, Observer
-from worldroom.engine.device.streams import HostStream, Stream, stream_here
+from worldroom.engine.device.streams import HostStream, WorkStream, stream_here
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
 from worldroom.models.contract.loaded import LoadedCard
@@ -42,7 +42,7 @@ class Played:
 
 
 def played(
-    stream: Callable[[VirtualGpu], Stream] | None = None, observers: tuple[Observer, ...] = (), bad: int = 0
+    stream: Callable[[VirtualGpu], WorkStream] | None = None, observers: tuple[Observer, ...] = (), bad: int = 0
 ) -> Played:
     """Two people play for a while; after some chunks `bad` rows go wrong."""
     gpu = VirtualGpu()
