@@ -5,6 +5,7 @@ The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm
 
 import asyncio
 import os
+import random
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -41,11 +42,13 @@ from ..sessions.journal.archive import Archive
 from ..sessions.journal.archiver import Archiver, ArchiveSpec
 from ..sessions.journal.history import History
 from ..sessions.journal.journal import Journal
+from ..sessions.journal.latents import LatentsKeeper, LatentsSpec
 from ..sessions.journal.redis_url import RedisUnreachable
 from ..sessions.journal.ring import Ring, ring_path
 from ..sessions.library.library import Library
 from ..sessions.recording.recordings import Recordings
 from ..sessions.rooms.opener import RoomsSpec
+from ..sessions.rooms.past import PastRooms
 from ..sessions.rooms.recording import RoomRecordings
 from ..sessions.rooms.rooms import Rooms
 from ..sessions.rooms.suspend import RoomSuspension
@@ -80,6 +83,7 @@ class ServeSpec:
     port: int
     journal: JournalPlace
     retention: ArchiveSpec
+    latents: LatentsSpec
     devices: tuple[WorkerDevice, ...]
     engine: EngineSpec
     steps: int | None
@@ -165,14 +169,18 @@ async def _serve(
         stack.push_async_callback(recordings.close)
         await asyncio.to_thread(recordings.salvaged)
         films = RoomRecordings(recordings, spec.record_all)
-        rooms = Rooms(engine, journal, clock, rooms_spec, suspension=suspension, recordings=films, futures=engine)
+        past_rooms = PastRooms(engine, history, random.Random())
+
+        rooms = Rooms(
+            engine, journal, clock, rooms_spec, suspension=suspension, recordings=films, futures=engine, past=past_rooms
+        )
         stack.push_async_callback(rooms.close)
         if suspension is not None:
             noting = asyncio.create_task(suspension.keep_noting(rooms.open_rooms))
             stack.callback(noting.cancel)  # before the rooms close
         edge = EdgeSpec(WEB_ROOT, spec.loopback, spec.udp_ports, spec.ice, spec.media_address)
         eraser = Eraser(opened.store, archive, recordings, aside, partial(forget_checkpoints, spec.journal.data))
-        past = Past(Library(history, recordings), eraser, partial(export_tar, spec.journal))
+        past = Past(Library(history, recordings), eraser, partial(export_tar, spec.journal), past_rooms)
         app = create_app(rooms, engine, edge, clock, spec.access, films, past, spec.livekit)
         server = EdgeServer(app, spec.tls)
         warming = asyncio.create_task(_warm_up(engine, server, listener, console, spec))
@@ -297,7 +305,8 @@ def _journal(spec: ServeSpec, clock: SystemClock, opened: OpenedStore, archive: 
     try:
         archiver = Archiver(clock, opened.store, archive, spec.retention)
         ring = Ring(ring_path(data))
-        return Journal.open(clock, opened.store, data / "spool", None, opened.revive, ring, archiver)
+        latents = LatentsKeeper(archive, spec.latents)
+        return Journal.open(clock, opened.store, data / "spool", None, opened.revive, ring, archiver, latents)
     except OSError as error:
         raise UserFault(f"cannot use the data folder {shown(data)}: {error.strerror or error}") from None
 

@@ -45,7 +45,7 @@ async def redact_now(
     async with changing(place) as opened:
         history, archiver = opened.history, opened.archiver
         await known(history, session)
-        script = await replay.read(history.events(session)) if keep else None
+        script = await replay.read_session(history, session) if keep else None
         kept = {} if script is None else await _embeddings(script, checkpoint, given)
         eraser = _eraser(place, opened)
         worlds, _ = await eraser.forget_world(await eraser.summary(session))

@@ -12,6 +12,7 @@ from .journal_place import JournalKind, JournalPlace
 
 if TYPE_CHECKING:
     from ..sessions.journal.archiver import ArchiveSpec
+    from ..sessions.journal.latents import LatentsSpec
 
 Redis = Annotated[
     str | None,
@@ -58,6 +59,19 @@ class KeepOptions:
     record: Annotated[RecordWhat, typer.Option(help="all: film every room; asked: those whose driver asks for it.")] = (
         RecordWhat.ASKED
     )
+
+    keep_latents: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Keep latents this many chunks apart; default: 16 of cards that are not exact, else 0."
+        ),
+    ] = None
+    latents_mb: Annotated[int, typer.Option(min=1, help="Megabytes of latents a session may keep at most.")] = 1024
+
+    def latents(self) -> "LatentsSpec":
+        from ..sessions.journal.latents import LatentsSpec
+
+        return LatentsSpec(self.keep_latents, self.latents_mb << 20)
 
     def retention(self) -> "ArchiveSpec":
         from ..sessions.journal.archiver import ArchiveSpec

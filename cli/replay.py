@@ -34,9 +34,10 @@ def replay(
     *,
     journal: JournalOptions,
 ) -> None:
-    """Make a session's world again from its journal, at its own pace, and compare every chunk's digest.
+    """Make a session's world again from its journal, at its own pace, and compare every chunk.
 
-    Exit status 1 when a chunk differs; the first one is named. A counterfactual is compared with nothing, and says so.
+    Exit status 1 when a chunk differs, of a card that is not exact by more than its tolerance; the first one is named.
+    A counterfactual is compared with nothing, and says so.
     """
     from ..sessions.journal.replay import ReplayAsk
     from .replaying import FAULTS, Weights, play
@@ -56,5 +57,5 @@ def replay(
         print_object(report)
     else:
         report_table(f"replay of {session}", report)
-    if report.same is False or (verify and report.unseen):
+    if report.same is False or (verify and (report.unseen or not report.vouched)):
         raise typer.Exit(1)

@@ -1,8 +1,10 @@
 """A journaled session played again, chunk by chunk, and whether every latent came out the same; behind `replay`."""
 
+import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,9 +18,10 @@ from ..film import Film
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
 from ..sessions.journal import replay as again
-from ..sessions.journal.archive import ArchiveError
+from ..sessions.journal.archive import Archive, ArchiveError
 from ..sessions.journal.entry import JournalVersion
 from ..sessions.journal.history import JournalCut
+from ..sessions.journal.latents import kept_latents
 from ..sessions.journal.redis_url import RedisUnreachable
 from ..sessions.journal.store import StoreError
 from .checkpoints import checkpoint_of
@@ -28,18 +31,22 @@ from .output import progress
 
 
 class DivergedChunk(msgspec.Struct, frozen=True):
-    """The first chunk whose latents are not what was recorded."""
+    """The first chunk whose latents are not what was recorded. `error`: beyond the card's tolerance, as a share of the
+    recorded ones' range; None of a card that owes every bit."""
 
     epoch: int
     chunk: int
     recorded: str
     replayed: str
+    error: float | None = None
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
-    """`same`: every chunk had the recorded digest, None where that is no question. `counterfactual`: how it differs
-    from what was recorded, '' = not meant to. `unseen`: chunks that were not compared, before the first one that was
-    asked for or made by other weights. `movie`: the MP4 that was written.
+    """`same`: every chunk is what the card owes (the recorded bits, or latents within its tolerance), None where that
+    is no question. `counterfactual`: how it differs from what was recorded, '' = not meant to. `unseen`: chunks that
+    were not compared, before the first one that was asked for or made by other weights. `within`: compared chunks with
+    other bits that the tolerance allows, `largest_error` among them; `unjudged`: chunks with other bits behind the last
+    one whose latents were kept. `movie`: the MP4 that was written.
     """
 
     session: str
@@ -53,6 +60,10 @@ class ReplayReport(msgspec.Struct, frozen=True):
     movie: str | None
     counterfactual: str = ""
     unseen: int = 0
+    within: int = 0
+    largest_error: float = 0.0
+    unjudged: int = 0
+    vouched: bool = True
 
 
 FAULTS = (
@@ -62,6 +73,7 @@ FAULTS = (
     JournalVersion,
     JournalCut,
     again.ReplayError,
+    api.BadLatents,
     api.UnknownContract,
     WorkerFailed,
     *catalog.REFUSALS,
@@ -90,7 +102,8 @@ async def play(
         names = await history.names()
         if session not in names:
             raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
-        script = await again.read(history.events(session))
+        script = await again.read_session(history, session)
+    kept = None if history.archive is None else partial(_kept, history.archive, session)
     engine = WorkerClient(serving_spec(script, weights, given, ask.steps), SystemClock())
     movie = None if out is None else _film(out, catalog.card(script.opened.card).frame.fps)
 
@@ -104,9 +117,8 @@ async def play(
 
         try:
             await engine.start()
-            result = await again.replay(
-                engine, script, f"replay-{secrets.token_hex(4)}", keep, bar.console.print, engine, ask
-            )
+            name, say = f"replay-{secrets.token_hex(4)}", bar.console.print
+            result = await again.replay(engine, script, name, keep, say, engine, ask, kept)
             if movie is not None and result.counterfactual:
                 movie.chapter(f"counterfactual: {result.counterfactual}")
         finally:
@@ -123,12 +135,20 @@ async def play(
         different=len(result.mismatches),
         first_divergence=None
         if first is None
-        else DivergedChunk(first.epoch, first.chunk, first.recorded, first.replayed),
+        else DivergedChunk(first.epoch, first.chunk, first.recorded, first.replayed, first.error),
         frames=movie.frames if movie is not None else 0,
         movie=str(out) if out is not None else None,
         counterfactual=result.counterfactual,
         unseen=result.unseen,
+        within=result.within,
+        largest_error=result.largest,
+        unjudged=result.unjudged,
+        vouched=result.vouched,
     )
+
+
+async def _kept(archive: Archive, session: str, digest: str) -> bytes | None:
+    return await asyncio.to_thread(kept_latents, archive, session, digest)
 
 
 def _film(path: Path, fps: int) -> Film:

@@ -62,6 +62,7 @@ def serve(
         port=port,
         journal=journal_options.place(keep.journal),
         retention=keep.retention(),
+        latents=keep.latents(),
         record_all=keep.record is RecordWhat.ALL,
         devices=_devices(engine),
         engine=_engine_spec(engine, slots),

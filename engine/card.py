@@ -212,6 +212,7 @@ class CardRuntime:
             gives=able.gives,
             previews=able.previews,
             players=card.players,
+            tolerance=card.parity.tolerance,
         )
 
     @property

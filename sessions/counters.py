@@ -56,6 +56,8 @@ class RoomsCounters:
     journal_cut: int = 0
     journal_archive_errors: int = 0
     journal_hot_bytes: int = 0
+    latents_kept: int = 0
+    latents_dropped: int = 0
 
     def take_fault(self, code: str) -> None:
         """A fault of the engine, or words or adapters that it takes back without having failed."""
@@ -70,7 +72,7 @@ class JournalCounters:
     """Entries. `written`: new in the store, drained ones too. `repeated`: sent again, it had them. `dropped`: lost.
 
     `recovered`: found in the ring of a process that was killed. `archived`, `cut`: see `Archiver`. `hot_bytes`: stored
-    and not archived yet.
+    and not archived yet. `latents_*`: see `LatentsKeeper`.
     """
 
     recorded: int = 0
@@ -87,6 +89,8 @@ class JournalCounters:
     cut: int = 0
     archive_errors: int = 0
     hot_bytes: int = 0
+    latents_kept: int = 0
+    latents_dropped: int = 0
     away: bool = False
 
 
@@ -109,4 +113,6 @@ def with_journal(counters: RoomsCounters, journal: JournalCounters) -> RoomsCoun
         journal_cut=journal.cut,
         journal_archive_errors=journal.archive_errors,
         journal_hot_bytes=journal.hot_bytes,
+        latents_kept=journal.latents_kept,
+        latents_dropped=journal.latents_dropped,
     )

@@ -14,6 +14,7 @@ import numpy as np
 from ..models.contract.cache import CacheView
 from ..models.contract.card import FrameSpec, ModelCard
 from ..models.contract.footprint import Footprint
+from ..models.contract.latents import Latents
 from ..models.contract.loaded import LoadedCard
 from ..models.contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 from ..models.contract.placement import realtime
@@ -82,7 +83,7 @@ class SimulatedLoop:
 
     def finalize(self, state: SimulatedState) -> Outcome[SimulatedCarry]:
         black = np.broadcast_to(np.uint8(0), self.frame.shape(state.opens))
-        return Outcome(black, SimulatedCarry(state.chunk), str(state.chunk))
+        return Outcome(black, SimulatedCarry(state.chunk), Latents.of(np.array([state.chunk])))
 
     def early_carry(self, state: SimulatedState) -> SimulatedCarry:
         return SimulatedCarry(state.chunk)

@@ -1,4 +1,4 @@
-"""A `worldroom serve` of the toy in a process of its own, a viewer that drives it, and its journal afterwards."""
+"""A `worldroom serve` in a process of its own, a viewer that drives it, and its journal afterwards."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ PATIENCE_S = 60
 
 @contextmanager
 def served(
-    folder: Path, port: int = 0, *more: str, log: Path | None = None
+    folder: Path, port: int = 0, *more: str, log: Path | None = None, card: str = "toy"
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """The process and its address; `port` 0 = any; `more` options; `log`: where its log goes. Killed in the end if it
     still lives.
     """
     port = port or free_port()
-    options = ["--card", "toy", "--port", str(port), "--data", str(folder), "--loopback", *more]
+    options = ["--card", card, "--port", str(port), "--data", str(folder), "--loopback", *more]
     env = os.environ | {"WORLDROOM_CACHE": str(folder / "cache")}
     with Path(log or os.devnull).open("wb") as said:
         process = subprocess.Popen([command(), "serve", *options], stderr=said, env=env)

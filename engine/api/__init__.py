@@ -2,6 +2,7 @@
 
 from ...models.contract.conditions import AdapterShare, Conditions, PlayerInput, PromptMeaning, PromptShare
 from ...models.contract.first_frames import FirstFrames, FirstFramesSize
+from ...models.contract.latents import BadLatents, largest_error
 from ...models.contract.version import JOURNALS_SINCE, UnknownContract, check_contract
 from .adapters import AdapterAsk, AdaptersReady, SetAdapters
 from .client import EngineClient, SuspendableEngine
@@ -46,6 +47,7 @@ __all__ = [
     "AdapterAsk",
     "AdapterShare",
     "AdaptersReady",
+    "BadLatents",
     "BatchRan",
     "Begin",
     "Branch",
@@ -98,4 +100,5 @@ __all__ = [
     "Unit",
     "UnknownContract",
     "check_contract",
+    "largest_error",
 ]

@@ -59,7 +59,7 @@ class HoldPrompt(Message, frozen=True):
 
 
 class Begin(Message, frozen=True):
-    """The answer to `ChunkDue`: conditions sampled as late as possible.
+    """The answer to `ChunkDue`: conditions sampled as late as possible. `keep`: its latents are wanted with it.
 
     One that is no answer to the chunk that is due (stale, of an older epoch, after `Pause`) comes back as
     `ChunkCancelled`.
@@ -68,6 +68,7 @@ class Begin(Message, frozen=True):
     session: str
     chunk: int
     conditions: Conditions
+    keep: bool = False
 
 
 class Supersede(Message, frozen=True):
@@ -249,7 +250,8 @@ class ChunkDue(Message, frozen=True):
 
 class ChunkDone(Message, frozen=True):
     """Committed. `digest` identifies its latents for replay ('': its pictures were lost, and with them what tells it);
-    `late_us`: by how much its first frame comes late. `late`: by so much that the playout clock moves.
+    `late_us`: by how much its first frame comes late. `late`: by so much that the playout clock moves. `latents`: a
+    .npy file, where they were wanted.
     """
 
     session: str
@@ -259,6 +261,7 @@ class ChunkDone(Message, frozen=True):
     late_us: int
     timings: Timings
     late: bool = False
+    latents: bytes = b""
 
 
 class ChunkCancelled(Message, frozen=True):

@@ -20,7 +20,8 @@ class CardInfo(Message, frozen=True):
     `takes` and `gives`: what goes into a session and comes out of it (text, controls, first_frames; packets).
     `previews`: it shows parts of a chunk before that is done. `adapters`: names of those that its worlds may have.
     `prompts_max`: texts that one prompt may mix.
-    `players`: so many have these controls, each their own.
+    `players`: so many have these controls, each their own. `tolerance`: of a chunk that is made again, 0 = it has the
+    same bits.
     """
 
     name: str
@@ -45,6 +46,7 @@ class CardInfo(Message, frozen=True):
     adapters: tuple[str, ...] = ()
     prompts_max: int = 4
     players: int = 1
+    tolerance: float = 0.0
 
 
 class PoolBytes(Message, frozen=True):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ...models.contract.latents import Latents
 from ...models.contract.loop import StepKind
 from .. import api
 from ..cancel import CancelScope
@@ -20,7 +21,7 @@ from ..scheduling.costs import StepKey
 class EngineChunk:
     """`deadline` is its first frame's playout time; to meet it, its last step has to end at `made_by` and its first one
     had to start at `latest_start`. `asked`: when its conditions were due. `generation`: of the world it belongs to.
-    Work without a deadline has infinity.
+    Work without a deadline has infinity. `keep`: its latents are wanted.
     """
 
     number: int
@@ -32,6 +33,7 @@ class EngineChunk:
     latest_start: float = math.inf
     asked: float = math.inf
     generation: int = 0
+    keep: bool = False
     overlap: DecodeOverlap = field(default_factory=DecodeOverlap)
     steps: list[StepKey] = field(default_factory=list)
     first_step: float = math.inf
@@ -48,8 +50,11 @@ class EngineChunk:
         self.company += ran.company
         self.first_step = min(self.first_step, ran.started)
 
-    def done(self, session: str, digest: str, late_us: int, late: bool) -> api.ChunkDone:
-        return api.ChunkDone(session, self.number, self.conditions.epoch, digest, late_us, self.timings(), late)
+    def done(self, session: str, latents: Latents | None, late_us: int, late: bool) -> api.ChunkDone:
+        """`latents` None: they are lost with its pictures."""
+        digest = "" if latents is None else latents.digest
+        kept = latents.packed() if self.keep and latents is not None else b""
+        return api.ChunkDone(session, self.number, self.conditions.epoch, digest, late_us, self.timings(), late, kept)
 
     def timings(self) -> api.Timings:
         """Of the chunk alone: what the device did for others while its steps ran is waiting, too. A frame adds its own

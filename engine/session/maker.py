@@ -37,15 +37,16 @@ class ChunkMaker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._release = self._should_release if self._world.served.decodes_beside else lambda: False
 
-    def begin(self, conditions: api.Conditions, due: float, asked: float) -> EngineChunk:
+    def begin(self, command: api.Begin, due: float, asked: float) -> EngineChunk:
         """The next chunk, under conditions that were due at `due` and asked for at `asked`."""
         world, last, now = self._world, self._last, self._services.clock.now()
         deadline, made_by, latest_start = self._pacer.begin(now - due)
         same_world = last is not None and last.generation == world.generation
         overlap = DecodeOverlap(self._release, self._go_on, last.overlap if last is not None else None, same_world)
         scope = CancelScope(self._context.scope)
+        times = now, deadline, made_by, latest_start, asked
         return EngineChunk(
-            world.number, conditions, scope, now, deadline, made_by, latest_start, asked, world.generation, overlap
+            world.number, command.conditions, scope, *times, world.generation, overlap=overlap, keep=command.keep
         )
 
     async def make(self, chunk: EngineChunk) -> None:
@@ -105,7 +106,7 @@ class ChunkMaker:
         session, released = self._world.session, chunk.overlap.released
         if not isinstance(problem, Superseded):
             if released:
-                self._context.emit(chunk.done(session, "", 0, late=False))
+                self._context.emit(chunk.done(session, None, 0, late=False))
             self._faults.chunk_failed(chunk.number, problem, halt=released)
         elif not released:  # else the session ends
             self._context.counters.cancelled += 1

@@ -164,7 +164,7 @@ class Pacer:
         seconds = [share / self._world.work for share in chunk.shares]
         # One that is made ahead of its time teaches nothing by what it waits.
         served.finished(self._steps, chunk.steps, seconds, None if self._ahead else missed, chunk.waited)
-        self.last = chunk.done(self._session, outcome.digest, max(0, round(lateness * 1e6)), late)
+        self.last = chunk.done(self._session, outcome.latents, max(0, round(lateness * 1e6)), late)
         self._counters.chunks += 1
         self._counters.late += late
         self._emit(self.last)

@@ -163,7 +163,7 @@ class EngineSession:
         due = self.state is SessionState.DUE and not mailbox.interrupted
         if due and command.chunk == self.world.number and conditions.epoch >= mailbox.epoch:
             self._move(SessionState.RUNNING)
-            mailbox.put(self._maker.begin(conditions, self._due, self._asked))
+            mailbox.put(self._maker.begin(command, self._due, self._asked))
             return
         self._emit(api.ChunkCancelled(self.session, command.chunk, conditions.epoch))
         if due:

@@ -11,7 +11,6 @@ Legend: F latent frames, C channels, H W rows and columns, L text tokens, M text
 
 from __future__ import annotations
 
-import hashlib
 from typing import assert_never
 
 import msgspec
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.philox import NoiseKey, gaussian
+from ..contract.latents import Latents
 from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import Features as PromptFeatures
 from ..shared.steps import last_picture, mixed_tensors
@@ -164,8 +164,8 @@ class AnyFlowLoop:
     def finalize(self, state: AnyFlowState) -> Outcome[AnyFlowCarry]:
         if state.pictures is None or state.features is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(state.levels) - 1})")
-        digest = hashlib.sha256(state.x_FCHW.astype("<f4").tobytes()).hexdigest()
-        return Outcome(state.pictures, AnyFlowCarry(state.kept_FCHW, state.partition, state.features), digest)
+        carry = AnyFlowCarry(state.kept_FCHW, state.partition, state.features)
+        return Outcome(state.pictures, carry, Latents.of(state.x_FCHW))
 
     def early_carry(self, state: AnyFlowState) -> AnyFlowCarry | None:
         """With the decoder's features of the chunk before; a world's first pictures have none."""

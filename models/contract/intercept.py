@@ -112,7 +112,7 @@ class InterceptedLoop(Generic[State, Row, Result, Carry, Own]):
     def finalize(self, state: Intercepted[State, Own]) -> Outcome[Carried[Carry, Own]]:
         outcome = self._loop.finalize(state.inner)
         carry = self._interceptor.carried(outcome.carry, state.own, state.key)
-        return Outcome(outcome.frames, carry, outcome.digest)
+        return Outcome(outcome.frames, carry, outcome.latents)
 
     def early_carry(self, state: Intercepted[State, Own]) -> Carried[Carry, Own] | None:
         carry = self._loop.early_carry(state.inner)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from .cache import CacheView
 from .conditions import Conditions
+from .latents import Latents
 
 CHUNK_ROLLOUT = "chunk_rollout"
 """The usual name of a main loop."""
@@ -121,14 +122,16 @@ class Ask(Generic[Carry]):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Carry]):
-    """A finished chunk: frames as the card's `FrameSpec.shape` says, the carry of the next ask, a digest for replay.
-
-    The digest is of its latents: it does not depend on what pixels they become.
-    """
+    """A finished chunk: frames as the card's `FrameSpec.shape` says, the carry of the next ask, what it is known by."""
 
     frames: npt.NDArray[np.uint8]
     carry: Carry
-    digest: str
+    latents: Latents
+
+    @property
+    def digest(self) -> str:
+        """For replay: it does not depend on what pixels the latents become."""
+        return self.latents.digest
 
 
 @dataclass(frozen=True, slots=True)

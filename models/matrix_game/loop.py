@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.philox import NoiseKey
+from ..contract.latents import Latents
 from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import last_picture, mixed
 from .actions import action
@@ -62,7 +63,7 @@ class MatrixGameState(msgspec.Struct, frozen=True):
     x_CFHW: Tensor | None
     committed: bool
     pictures: Picture | None
-    digest: str
+    latents: Latents | None
 
 
 class EncodeRow(msgspec.Struct, frozen=True):
@@ -107,7 +108,7 @@ class Denoised(msgspec.Struct, frozen=True):
 class Decoded(msgspec.Struct, frozen=True):
     pictures: Picture
     features: tuple[Tensor, ...]
-    digest: str
+    latents: Latents
 
 
 MatrixGameResult = Encoded | Denoised | Committed | Decoded
@@ -143,7 +144,7 @@ class MatrixGameLoop:
             x_CFHW=None,
             committed=False,
             pictures=None,
-            digest="",
+            latents=None,
         )
 
     def next(self, state: MatrixGameState) -> WorkPlan[MatrixGameRow] | Done:
@@ -167,15 +168,15 @@ class MatrixGameLoop:
                 return msgspec.structs.replace(state, x_CFHW=x_CFHW, step=state.step + 1)
             case Committed():
                 return msgspec.structs.replace(state, committed=True)
-            case Decoded(pictures, features, digest):
-                return msgspec.structs.replace(state, pictures=pictures, features=features, digest=digest)
+            case Decoded(pictures, features, latents):
+                return msgspec.structs.replace(state, pictures=pictures, features=features, latents=latents)
             case _:
                 assert_never(result)
 
     def finalize(self, state: MatrixGameState) -> Outcome[MatrixGameCarry]:
-        if state.pictures is None or state.world is None:
+        if state.pictures is None or state.world is None or state.latents is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(self._levels) - 1})")
-        return Outcome(state.pictures, self._carry(state, state.world), state.digest)
+        return Outcome(state.pictures, self._carry(state, state.world), state.latents)
 
     def early_carry(self, state: MatrixGameState) -> MatrixGameCarry | None:
         """With the decoder's features of the chunk before; a world's first pictures have none."""

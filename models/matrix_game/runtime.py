@@ -3,7 +3,6 @@
 In the invariant form rows share a pass, and each keeps the bits it has alone; otherwise they run one after another.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -17,6 +16,7 @@ from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
+from ..contract.latents import Latents
 from ..contract.loaded import Copied
 from ..contract.loop import Committed, StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
@@ -174,8 +174,8 @@ class MatrixGameRuntime:
 
     def _decode(self, row: DecodeRow) -> Decoded:
         pictures, features = self.networks.vae.decode(row.x_CFHW[None], row.features)
-        digest = hashlib.sha256(row.x_CFHW.cpu().numpy().astype("<f4").tobytes()).hexdigest()
-        return Decoded(frames_of(pictures[0].transpose(0, 1), self._frame), features, digest)
+        latents = Latents.of(row.x_CFHW.cpu().numpy())
+        return Decoded(frames_of(pictures[0].transpose(0, 1), self._frame), features, latents)
 
     def _noise(self, key: NoiseKey) -> Tensor:
         s = self._spec

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, integers
 from ..contract.cache import CacheView
+from ..contract.latents import Latents
 from ..contract.loop import Ask, Done, Outcome, Preview, StepKind, WorkPlan
 from .card import CHANNELS, CLIP_FRAMES, CLIP_RECIPE, HEIGHT, PREVIEW_EVERY, WIDTH, ToySpec
 from .loop import MODULUS, ONE, Latent, mix_prompts
@@ -116,8 +117,7 @@ class ToyClipLoop:
     def finalize(self, state: ToyClipState) -> Outcome[ToyClipCarry]:
         if state.frames_FHWC is None:
             raise ValueError(f"clip {state.chunk} is not decoded yet (step {state.step} of {state.steps})")
-        digest = hashlib.sha256(state.x_C.astype("<i8").tobytes()).hexdigest()
-        return Outcome(state.frames_FHWC, ToyClipCarry(state.clips + 1), digest)
+        return Outcome(state.frames_FHWC, ToyClipCarry(state.clips + 1), Latents.of(state.x_C))
 
     def early_carry(self, state: ToyClipState) -> ToyClipCarry:
         return ToyClipCarry(state.clips + 1)

@@ -9,7 +9,6 @@ latent, so a wrong commit, rollback or batch changes every later chunk. Knows ne
 
 from __future__ import annotations
 
-import hashlib
 from typing import assert_never
 
 import msgspec
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels.philox import NoiseKey, integers
+from ..contract.latents import Latents
 from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from .card import CHANNELS, HEIGHT, RECIPE, WIDTH, ToySpec
 from .markers import BAND, Marker
@@ -163,8 +163,7 @@ class ToyLoop:
     def finalize(self, state: ToyState) -> Outcome[ToyCarry]:
         if state.frames_FHWC is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (denoise step {state.step} of {state.steps})")
-        digest = hashlib.sha256(state.x_C.astype("<i8").tobytes()).hexdigest()
-        return Outcome(state.frames_FHWC, self._carry(state), digest)
+        return Outcome(state.frames_FHWC, self._carry(state), Latents.of(state.x_C))
 
     def early_carry(self, state: ToyState) -> ToyCarry:
         return self._carry(state)

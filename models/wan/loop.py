@@ -181,7 +181,7 @@ class WanLoop:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (phase {state.phase}, step {state.step})")
         decoded = state.decoded
         carry = self._carry(state, state.x_CFHW, decoded.features, decoded.edge_3HW)
-        return Outcome(decoded.frames, carry, decoded.digest)
+        return Outcome(decoded.frames, carry, decoded.latents)
 
     def early_carry(self, state: WanState) -> WanCarry | None:
         """With the decoder's features of the chunk before. A world's first pictures have none, and a card that rebuilds

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ...kernels.philox import NoiseKey
 from ..contract.conditions import AdapterShare
+from ..contract.latents import Latents
 from ..contract.loop import Committed
 
 
@@ -145,7 +146,7 @@ class Denoised(msgspec.Struct, frozen=True):
 class Decoded(msgspec.Struct, frozen=True):
     frames: NDArray[np.uint8]
     features: tuple[Tensor, ...]
-    digest: str
+    latents: Latents
     edge_3HW: Tensor | None
 
 

@@ -5,13 +5,11 @@ entries keep every bit until they fall out. `Sharing` says whether rows of sever
 they are then still bit-equal to solo runs.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 import msgspec
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +18,7 @@ from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
+from ..contract.latents import Latents
 from ..contract.loaded import Copied
 from ..contract.loop import Committed, StepKind
 from ..shared.adapters import Adapters
@@ -244,6 +243,6 @@ class WanRuntime:
         decoder = self.networks.vae if self.networks.tiny is None else self.networks.tiny
         picture, after = decoder.decode(x, features)
         frames = frames_of(picture[0].transpose(0, 1), self._frame)
-        digest = hashlib.sha256(np.ascontiguousarray(row.x_CFHW.float().cpu().numpy()).tobytes()).hexdigest()
+        latents = Latents.of(row.x_CFHW.float().cpu().numpy())
         edge = picture[0, :, -row.edge].float().clamp(-1, 1).contiguous() if row.edge else None
-        return Decoded(frames, after, digest, edge)
+        return Decoded(frames, after, latents, edge)

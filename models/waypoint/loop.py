@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.philox import NoiseKey
+from ..contract.latents import Latents
 from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import mixed_tensors
 from .controls import control_vector
@@ -42,7 +43,7 @@ class WaypointState(msgspec.Struct, frozen=True):
     x_TC: Tensor | None
     committed: bool
     picture: NDArray[np.uint8] | None
-    digest: str
+    latents: Latents | None
 
 
 class PassRow(msgspec.Struct, frozen=True):
@@ -73,7 +74,7 @@ class Denoised(msgspec.Struct, frozen=True):
 
 class Decoded(msgspec.Struct, frozen=True):
     picture: NDArray[np.uint8]
-    digest: str
+    latents: Latents
 
 
 WaypointResult = Denoised | Committed | Decoded
@@ -99,7 +100,7 @@ class WaypointLoop:
             x_TC=None,
             committed=False,
             picture=None,
-            digest="",
+            latents=None,
         )
 
     def next(self, state: WaypointState) -> WorkPlan[WaypointRow] | Done:
@@ -118,15 +119,15 @@ class WaypointLoop:
                 return msgspec.structs.replace(state, step=state.step + 1, x_TC=x_TC)
             case Committed():
                 return msgspec.structs.replace(state, committed=True)
-            case Decoded(picture, digest):
-                return msgspec.structs.replace(state, picture=picture, digest=digest)
+            case Decoded(picture, latents):
+                return msgspec.structs.replace(state, picture=picture, latents=latents)
             case _:
                 assert_never(result)
 
     def finalize(self, state: WaypointState) -> Outcome[WaypointCarry]:
-        if state.picture is None:
+        if state.picture is None or state.latents is None:
             raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(SIGMAS)})")
-        return Outcome(state.picture[None], self._carry(state), state.digest)
+        return Outcome(state.picture[None], self._carry(state), state.latents)
 
     def early_carry(self, state: WaypointState) -> WaypointCarry:
         return self._carry(state)

@@ -3,7 +3,6 @@
 In the invariant form rows share a pass, and each keeps the bits it has alone; otherwise they run one after another.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
+from ..contract.latents import Latents
 from ..contract.loaded import Copied
 from ..contract.loop import Committed, StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
@@ -141,7 +141,7 @@ class WaypointRuntime:
             case DecodeRow() if kind is StepKind.DECODE:
                 picture = self._networks.decoder(row.x_TC.to(self._device, self._dtype))
                 frame = frames_of(picture.permute(2, 0, 1)[None], self._frame)[0]
-                return Decoded(frame, hashlib.sha256(row.x_TC.cpu().numpy().astype("<f4").tobytes()).hexdigest())
+                return Decoded(frame, Latents.of(row.x_TC.cpu().numpy()))
             case PassRow() | DecodeRow():
                 raise misplaced(kind, row)
             case _:

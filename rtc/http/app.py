@@ -31,6 +31,7 @@ from .livekit import add_livekit
 from .offers import add_first_frames, add_ice, add_offers, add_rooms
 from .openapi import add_openapi
 from .pages import add_pages, missing_page, wants_page
+from .past_rooms import add_past_rooms
 from .recording import add_recording
 from .whep import add_whep
 from .whip import add_whip
@@ -83,6 +84,8 @@ def create_app(
         add_recording(app, films)
     if past is not None:
         add_library(app, past)
+        if past.rooms is not None:
+            add_past_rooms(app, past.library, past.rooms)
     add_whep(app, edge, access, rates, clock)
     if bridge is not None:
         add_livekit(app, bridge)

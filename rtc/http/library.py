@@ -18,6 +18,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from ...sessions.erasing import Eraser, NotEnded
 from ...sessions.journal.history import NoSession, SessionSummary
 from ...sessions.library.library import LIBRARY_FAULTS, Library, NoFilm
+from ...sessions.rooms.past import PastRooms
 from ...sessions.rooms.suspend_store import SuspendStoreError
 from .answers import BUSY_RETRY_S, ApiFault, access_of, json_answer
 
@@ -25,6 +26,7 @@ LIMIT_MOST = 200
 EXPORT_MOST = 200
 FILM = re.compile(r"(\d{1,9})(\.mp4|\.jsonl|\.json|\.jpg|-sheet\.jpg|\.timeline)")
 SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
+DIGEST = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{64}){0,63}")
 MEDIA = {".mp4": "video/mp4", ".jsonl": "application/x-ndjson", ".json": "application/json"}
 FORMATS = ("webdataset", "parquet", "pairs", "lerobot")
 BLOCK = 1 << 18
@@ -39,11 +41,12 @@ class ExportFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a server has of ended and running sessions, and what may be done with them."""
+    """What a server has of ended and running sessions, and what may be done with them. `rooms`: that go on from one."""
 
     library: Library
     eraser: Eraser
     export: ExportTo
+    rooms: PastRooms | None = None
 
 
 def add_library(app: FastAPI, past: Past) -> None:
@@ -59,20 +62,30 @@ def add_library(app: FastAPI, past: Past) -> None:
 
     @app.get("/v1/library/{session}")
     async def detail(session: str, request: Request) -> Response:
-        summary = await _known(library, session, request)
+        summary = await known(library, session, request)
         with _faults():
             return json_answer(await library.detail(summary))
 
     @app.get("/v1/library/{session}/entries")
     async def entries(session: str, request: Request) -> Response:
         """One JSON object a line; `after` is the number of the last entry that the reader has."""
-        await _known(library, session, request)
+        await known(library, session, request)
         after, most = _whole(request, "after", 0, 10**12), _whole(request, "most", 1000, 10_000)
         types = tuple(filter(None, request.query_params.get("types", "").split(",")))
         with _faults():
             found = await library.entries(session, after, types, most)
         lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in found)
         return Response(lines, media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+
+    @app.get("/v1/library/{session}/latents/{digest}")
+    async def latents(session: str, digest: str, request: Request) -> Response:
+        """Of a chunk whose digest the journal has, as a .npy file."""
+        await known(library, session, request)
+        with _faults():
+            found = await library.latents(session, digest) if DIGEST.fullmatch(digest) else None
+        if found is None:
+            raise ApiFault(404, "no_latents", "no latents of that digest were kept")
+        return Response(found, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
 
     @app.get("/v1/library/{session}/{file}")
     async def film(session: str, file: str, request: Request) -> Response:
@@ -81,7 +94,7 @@ def add_library(app: FastAPI, past: Past) -> None:
         match = FILM.fullmatch(file)
         if match is None:
             raise ApiFault(404, "no_film", "there is no film of that name")
-        summary = await _known(library, session, request)
+        summary = await known(library, session, request)
         if match[2] == ".timeline":
             with _faults():
                 return json_answer(await library.timeline(summary, match[1]))
@@ -102,7 +115,7 @@ def _add_changes(app: FastAPI, past: Past) -> None:
         if not 0 < len(names) <= EXPORT_MOST or kind not in FORMATS or not all(map(SESSION.fullmatch, names)):
             raise ApiFault(400, "bad_query", f"1 to {EXPORT_MOST} sessions, as {', '.join(FORMATS)}")
         for name in names:
-            await _known(past.library, name, request)
+            await known(past.library, name, request)
         if exporting.locked():
             raise ApiFault(503, "busy", "another export is being made", BUSY_RETRY_S)
         async with exporting:
@@ -117,7 +130,7 @@ def _add_changes(app: FastAPI, past: Past) -> None:
     @app.delete("/v1/library/{session}")
     async def delete(session: str, request: Request) -> Response:
         """Of a session that has ended; the answer says what was removed."""
-        await _known(past.library, session, request)
+        await known(past.library, session, request)
         try:
             return json_answer(await past.eraser.delete(session, running=True))
         except NoSession as error:
@@ -128,7 +141,7 @@ def _add_changes(app: FastAPI, past: Past) -> None:
             raise _away(error) from None
 
 
-async def _known(library: Library, session: str, request: Request) -> SessionSummary:
+async def known(library: Library, session: str, request: Request) -> SessionSummary:
     """The session, if there is one for who asks."""
     with _faults():
         found = await library.summary(session, _room(request)) if SESSION.fullmatch(session) else None

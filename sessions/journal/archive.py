@@ -2,6 +2,7 @@
 
     <root>/<session>/0000000001-0000002048.part     zlib(msgpack(Part)), written once
     <root>/<session>/index.json                     which parts there are, written after them
+    <root>/<session>/<folder>/<name>                what belongs to the session beside its journal
 
 A part that the index does not name does not exist: it is written again, under the same name with the same content.
 Blocking: called off the event loop.
@@ -164,11 +165,36 @@ class Archive:
 
     def delete(self, session: str) -> int:
         """Remove everything of a session; how many bytes that were."""
-        index = self.index(session)
-        folder = f"{self._root}/{quote(session, safe='')}"
+        folder = self._path(session, "")
+        size = self._bytes_in(folder)
         if self._fs.exists(folder):
             self._fs.rm(folder, recursive=True)
-        return 0 if index is None else index.size
+        return size
+
+    def put_beside(self, session: str, folder: str, name: str, data: bytes) -> None:
+        self._put(self._path(session, f"{folder}/{name}"), data)
+
+    def beside(self, session: str, folder: str, name: str) -> bytes | None:
+        """None where there is no such file."""
+        try:
+            return bytes(self._fs.cat_file(self._path(session, f"{folder}/{name}")))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ArchiveError(f"the archive did not give {name}: {type(error).__name__}") from error
+
+    def bytes_beside(self, session: str, folder: str) -> int:
+        """Of all that is in a folder of a session."""
+        return self._bytes_in(self._path(session, folder))
+
+    def _bytes_in(self, folder: str) -> int:
+        try:
+            found = self._fs.find(folder, detail=True)
+            return sum(info["size"] or 0 for info in found.values())
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise ArchiveError(f"the archive did not list a folder: {type(error).__name__}") from error
 
     def check(self, index: Index) -> list[str]:
         """What is wrong with a session's parts, one line each."""

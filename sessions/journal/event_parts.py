@@ -1,6 +1,16 @@
 """What several of the journal's events are made of."""
 
+from enum import StrEnum
+
 import msgspec
+
+
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A moment of another session: its world before `chunk`, as it was in that epoch."""
+
+    session: str
+    epoch: int
+    chunk: int
 
 
 class MixedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -17,6 +27,12 @@ class DriverInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seq: int
     controls: tuple[float, ...]
     pointer: tuple[float, float]
+
+
+class Verdict(StrEnum):
+    CHOSEN = "chosen"
+    TIE = "tie"
+    SKIP = "skip"
 
 
 class BranchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

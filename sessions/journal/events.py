@@ -4,8 +4,6 @@ Together they are enough to replay the world bit for bit (`replay.py`): seed, ca
 `SessionOpened`, every chunk's conditions in `ChunkBegun`, texts in `PromptAsked`, restarts in `EpochStarted`.
 """
 
-from enum import StrEnum
-
 import msgspec
 
 from ...engine.api import JOURNALS_SINCE, AdapterShare, Conditions, FirstFrames, Timings
@@ -14,6 +12,8 @@ from ..states import Cause
 from .event_parts import BranchRecord as BranchRecord
 from .event_parts import DriverInput as DriverInput
 from .event_parts import MixedPart as MixedPart
+from .event_parts import Origin as Origin
+from .event_parts import Verdict as Verdict
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fields=True):
@@ -27,8 +27,10 @@ class SessionOpened(Event, frozen=True, tag="session.opened", omit_defaults=True
     """The first event of a session. `seed` is the first epoch's, `weights` a digest of the weight files.
 
     `mode` is what else of the runtime was not as usual (inexact, compiled, ..). `machine` names the instruction set
-    that the chunks were computed with: another one may round differently. `contract` as in `api.Opened`. `drivers`: how
-    several people drive, '' = one at a time.
+    that the chunks were computed with: another one may round differently. `contract` as in `api.Opened`. `latents`:
+    kept of the first chunk of every future and of each so many chunks later, 0 = not at all (`latents.py`). `origin`:
+    what its world goes on from, in the epoch of the same number; None = it begins. `drivers`: how several people drive,
+    '' = one at a time.
     """
 
     room: str
@@ -43,6 +45,8 @@ class SessionOpened(Event, frozen=True, tag="session.opened", omit_defaults=True
     contract: int = JOURNALS_SINCE
     machine: str = ""
     drivers: str = ""
+    latents: int = 0
+    origin: Origin | None = None
 
 
 class StateMoved(Event, frozen=True, tag="session.moved"):
@@ -247,12 +251,6 @@ class FeedbackGiven(Event, frozen=True, tag="preference.rated"):
     value: int
     epoch: int
     frame: int
-
-
-class Verdict(StrEnum):
-    CHOSEN = "chosen"
-    TIE = "tie"
-    SKIP = "skip"
 
 
 class PreferenceChosen(Event, frozen=True, tag="preference.chosen"):

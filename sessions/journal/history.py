@@ -57,7 +57,7 @@ class History:
     """`archive` None = there is only the hot part."""
 
     def __init__(self, store: HotStore, archive: Archive | None) -> None:
-        self._store, self._archive = store, archive
+        self._store, self.archive = store, archive
 
     async def rows(self, session: str, after: int = 0) -> AsyncIterator[StoredEntry | Cut]:
         """Entries beyond number `after` as they are stored. Raises `StoreError`, `ArchiveError`."""
@@ -120,7 +120,7 @@ class History:
         return max(0 if index is None else index.last, 0 if newest is None else newest.number)
 
     async def names(self) -> list[str]:
-        archived = [] if self._archive is None else await asyncio.to_thread(self._archive.sessions)
+        archived = [] if self.archive is None else await asyncio.to_thread(self.archive.sessions)
         return sorted({*archived, *await self._store.names()})
 
     async def summary(self, session: str) -> SessionSummary:
@@ -164,25 +164,25 @@ class History:
     async def archive_problems(self, session: str) -> list[str]:
         """What is wrong with the archived part, one line each."""
         index = await self._index(session)
-        if index is None or self._archive is None:
+        if index is None or self.archive is None:
             return []
-        return await asyncio.to_thread(self._archive.check, index)
+        return await asyncio.to_thread(self.archive.check, index)
 
     def _archived_whole(self, known: Mapping[str, SessionSummary]) -> tuple[dict[str, SessionSummary], set[str]]:
         """Sessions that are in the archive alone, and the names of others that are in it."""
         whole: dict[str, SessionSummary] = {}
         others: set[str] = set()
-        for name in [] if self._archive is None else self._archive.sessions():
+        for name in [] if self.archive is None else self.archive.sessions():
             if name in known:
                 whole[name] = known[name]
-            elif self._archive is not None and (index := self._archive.index(name)) is not None and index.whole:
+            elif self.archive is not None and (index := self.archive.index(name)) is not None and index.whole:
                 whole[name] = _summary(index, None)
             else:
                 others.add(name)
         return whole, others
 
     async def _index(self, session: str) -> Index | None:
-        return None if self._archive is None else await asyncio.to_thread(self._archive.index, session)
+        return None if self.archive is None else await asyncio.to_thread(self.archive.index, session)
 
     async def _hot_index(self, session: str) -> Index | None:
         """What a session that was never archived says of itself; None for one that has lost its beginning."""
@@ -194,8 +194,8 @@ class History:
         return None
 
     def _part(self, session: str, info: PartInfo) -> list[StoredEntry]:
-        assert self._archive is not None
-        return self._archive.part(session, info)
+        assert self.archive is not None
+        return self.archive.part(session, info)
 
 
 def _summary(index: Index, newest: StoredEntry | None) -> SessionSummary:

@@ -23,6 +23,7 @@ from ..counters import JournalCounters
 from .archiver import Archiver
 from .entry import NOWHERE, Stamp, decode, encode
 from .events import JournalEvent
+from .latents import LatentsKeeper
 from .ring import Ring
 from .spool import Spool
 from .store import HotStore, StoredEntry, StoreError
@@ -51,7 +52,10 @@ class JournalSpec:
 
 
 class Journal:
-    """Numbers, buffers and writes entries. Without a store it only buffers, at most `spec.buffer` (oldest go)."""
+    """Numbers, buffers and writes entries. Without a store it only buffers, at most `spec.buffer` (oldest go).
+
+    `latents`: keeps those of chunks, None = nobody does.
+    """
 
     def __init__(
         self,
@@ -61,7 +65,9 @@ class Journal:
         on_outage: Callable[[], None] | None = None,
         ring: Ring | None = None,
         archiver: Archiver | None = None,
+        latents: LatentsKeeper | None = None,
     ) -> None:
+        self.latents = latents
         self._clock = clock
         self._spool, self._ring, self._archiver = spool, ring, archiver
         self._spec = spec or JournalSpec()
@@ -88,14 +94,17 @@ class Journal:
         on_outage: Callable[[], None] | None = None,
         ring: Ring | None = None,
         archiver: Archiver | None = None,
+        latents: LatentsKeeper | None = None,
     ) -> "Journal":
         """A journal that writes; what an earlier process left in spool and ring comes first. Needs a running loop."""
-        journal = cls(clock, Spool(spool), spec, on_outage, ring, archiver)
+        journal = cls(clock, Spool(spool), spec, on_outage, ring, archiver, latents)
         if ring is not None:
             journal._buffer.extend(ring.left())
             journal._counters.recovered = len(journal._buffer)
         if archiver is not None:
             archiver.start()
+        if latents is not None:
+            latents.start()
         journal._wake.set()
         journal._task = asyncio.get_running_loop().create_task(journal._run(store), name="journal")
         return journal
@@ -140,6 +149,8 @@ class Journal:
             done = self._archiver.counters
             now.archived, now.cut, now.archive_errors = done.archived, done.cut, done.errors
             now.hot_bytes = self._archiver.hot_bytes()
+        if self.latents is not None:
+            now.latents_kept, now.latents_dropped = self.latents.counters.kept, self.latents.counters.dropped
         return now
 
     async def close(self) -> None:
@@ -156,6 +167,9 @@ class Journal:
                 await asyncio.wait([self._task], timeout=self._spec.close_s)
             self._task = None
             self._say_what_is_lost()
+        if self.latents is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.latents.close(), self._spec.close_s)
         if self._archiver is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._archiver.close(), self._spec.close_s)

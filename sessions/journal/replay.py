@@ -1,6 +1,6 @@
-"""A script played again: the same seed, prompts and conditions through the engine's door, digests compared.
+"""A script played again: the same seed, prompts and conditions through the engine's door, chunks compared.
 
-script -> the same chunks in a new session, chunk by chunk                  -> Replayed: which differ
+script -> the same chunks in a new session, chunk by chunk                  -> Replayed: which differ (`compare.py`)
 script -> under other words, steps or weights: a counterfactual, uncompared -> Replayed: what was made
 """
 
@@ -13,12 +13,15 @@ from dataclasses import dataclass
 import msgspec
 
 from ...engine import api
+from .compare import Comparison, KeptLatents
+from .compare import Mismatch as Mismatch
 from .script import CommittedChunk as CommittedChunk
 from .script import EpochScript as EpochScript
 from .script import MadeBy as MadeBy
 from .script import ReplayError as ReplayError
 from .script import Script as Script
 from .script import read as read
+from .script import read_session as read_session
 
 REDACTED = "redacted:"
 """What a text begins with that was taken out of a journal (`redact.py`)."""
@@ -49,23 +52,19 @@ class ReplayAsk:
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatch:
-    epoch: int
-    chunk: int
-    recorded: str
-    replayed: str
-
-
-@dataclass(frozen=True, slots=True)
 class Replayed:
     """`counterfactual`: how it differs from what was recorded, '' = not meant to. `unseen`: chunks that were only made
-    again, or that are of a part made by other weights.
+    again, or that are of a part made by other weights. `within`, `largest`, `unjudged`, `vouched`: see `Comparison`.
     """
 
     chunks: int
     mismatches: tuple[Mismatch, ...]
     counterfactual: str = ""
     unseen: int = 0
+    within: int = 0
+    largest: float = 0.0
+    unjudged: int = 0
+    vouched: bool = True
 
 
 async def replay(
@@ -76,21 +75,26 @@ async def replay(
     say: Callable[[str], None] = lambda line: None,
     engine: api.SuspendableEngine | None = None,
     ask: ReplayAsk | None = None,
+    kept: KeptLatents | None = None,
 ) -> Replayed:
     """Play a script in a new session of that name, as background work; raises `ReplayError` when it cannot.
 
     `show` gets the frames as they were encoded this time, `say` what a person should know before it starts.
     `engine`: needed for sessions that went back to a moment, and for those that are not played from their beginning.
+    `kept`: the recorded latents, for a card that owes a tolerance.
     """
     ask = ask or ReplayAsk()
     inbox: asyncio.Queue[api.Event] = asyncio.Queue()
-    opening = script.opening(0, session)
+    opening = script.opening(script.first, session)
     if ask.steps is not None:
         opening = msgspec.structs.replace(opening, steps=ask.steps)
     answer = await door.open(opening, inbox.put_nowait)
     if isinstance(answer, api.Refused):
         raise ReplayError(f"the engine refused a session: {answer.detail}")
-    player = _Player(door, script, session, inbox, show, engine, ask, MadeBy.of(answer))
+    comparison = Comparison(answer.card.tolerance, script.opened.latents)
+    if kept is not None:
+        comparison.kept = kept
+    player = _Player(door, script, session, inbox, show, engine, ask, MadeBy.of(answer), comparison)
     try:
         player.check()
         if (line := other_machine(player.recorded.machine, answer.machine)) is not None:
@@ -120,7 +124,9 @@ class _Player:
         engine: api.SuspendableEngine | None,
         ask: ReplayAsk,
         here: MadeBy,
+        comparison: Comparison,
     ) -> None:
+        self._comparison = comparison
         self._door, self._engine, self._ask, self._here = door, engine, ask, here
         self._name = self._session = session
         self._script, self._inbox, self._show = script, inbox, show
@@ -140,28 +146,31 @@ class _Player:
         self._door.post(api.Close(session=self._session))
 
     async def play(self) -> Replayed:
-        mismatches: list[Mismatch] = []
-        chunks, playing = 0, 0
+        compared, chunks, first = self._comparison, 0, self._script.first
+        playing = first
         for epoch in self._script.epochs:
             recorded = [each for each in epoch.chunks if each.chunk >= self._ask.first]
             if not recorded or not self._fits(self._script.made(epoch)):
                 continue
             whole = len(recorded) == len(epoch.chunks)
-            straight = epoch.turned is None and (not epoch.fresh or epoch.epoch == 0) and playing == epoch.after
+            begins = epoch.epoch == first
+            straight = epoch.turned is None and (not epoch.fresh or begins) and playing == epoch.after
+            straight = straight and not (begins and self._script.parent)
             if not whole or not straight:
                 await self._turn(epoch, recorded[0].chunk)
-            elif epoch.epoch > 0:
+            elif not begins:
                 again = api.Supersede(self._session, epoch.epoch, True, epoch.seed, epoch.first_frames)
                 self._door.post(again)
             playing = epoch.epoch
             for each in recorded:
-                digest = await self._chunk(each)
+                made = await self._chunk(each)
                 chunks += 1
-                if each.digest and digest != each.digest and not self._different:
-                    mismatches.append(Mismatch(epoch.epoch, each.chunk, each.digest, digest))
+                if not self._different:
+                    await compared.take(epoch.epoch, each.digest, made)
         await self._last_frames()
         every = sum(len(epoch.chunks) for epoch in self._script.epochs)
-        return Replayed(chunks, tuple(mismatches), self._different, every - chunks)
+        figures = compared.within, compared.largest, compared.unjudged, compared.vouched
+        return Replayed(chunks, tuple(compared.mismatches), self._different, every - chunks, *figures)
 
     def _fits(self, made: MadeBy) -> bool:
         """Whether chunks that were made so can be played here."""
@@ -188,19 +197,18 @@ class _Player:
         if isinstance(answer, api.Refused):
             raise ReplayError(f"the engine refused another future: {answer.detail}")
 
-    async def _chunk(self, recorded: CommittedChunk) -> str:
+    async def _chunk(self, recorded: CommittedChunk) -> api.ChunkDone:
         conditions = await self._conditions(recorded)
         while self._asked_for is None:
             await self._event()
         if self._asked_for != recorded.chunk:
             raise ReplayError(f"the journal goes on with chunk {recorded.chunk}, the world with {self._asked_for}")
         self._asked_for = None
-        begin = api.Begin(session=self._session, chunk=recorded.chunk, conditions=conditions)
-        self._door.post(begin)
+        self._door.post(api.Begin(self._session, recorded.chunk, conditions, self._comparison.wants_latents))
         while True:
             event = await self._event()
             if isinstance(event, api.ChunkDone) and event.chunk == recorded.chunk:
-                return event.digest
+                return event
 
     async def _conditions(self, recorded: CommittedChunk) -> api.Conditions:
         """What steers a chunk, with the embeddings of its prompts in the engine."""

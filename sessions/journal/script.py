@@ -2,6 +2,8 @@
 
     epoch 0 | 1: anew | 2: back in 1 | 3, 4: beside 2 | 5: by other weights        each knows which one it goes on from
 
+A session that goes on from a moment of another one has that one's script as its `parent`, and begins in its epoch.
+
 Knows no engine that runs.
 """
 
@@ -9,7 +11,9 @@ from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...engine import api
+from ..messages import AdapterChoice
 from . import events
+from .history import History, JournalCut
 
 
 class ReplayError(RuntimeError):
@@ -66,7 +70,8 @@ class EpochScript:
 @dataclass(frozen=True, slots=True)
 class Script:
     """What a session did. `texts`: every prompt by its embedding key; `embeddings`: those whose text was redacted.
-    `playing`: the epoch that goes on.
+    `playing`: the epoch that goes on. `asked`: prompts by their numbers; `stacks`: adapters by their shares. `parent`:
+    of the session that `opened.origin` names.
     """
 
     opened: events.SessionOpened
@@ -74,6 +79,14 @@ class Script:
     epochs: tuple[EpochScript, ...]
     embeddings: Mapping[str, bytes] = field(default_factory=dict)
     playing: int = 0
+    asked: Mapping[int, events.PromptAsked] = field(default_factory=dict)
+    stacks: Mapping[tuple[api.AdapterShare, ...], tuple[AdapterChoice, ...]] = field(default_factory=dict)
+    parent: "Script | None" = None
+
+    @property
+    def first(self) -> int:
+        """The epoch in which it begins."""
+        return 0 if self.opened.origin is None else self.opened.origin.epoch
 
     def of(self, epoch: int) -> EpochScript:
         return next(each for each in self.epochs if each.epoch == epoch)
@@ -86,14 +99,16 @@ class Script:
         script = self.of(epoch)
         if script.turned is not None:
             return script.turned.branch
-        return self.branch(script.after) if epoch else self.opened.branch
+        return self.opened.branch if epoch == self.first else self.branch(script.after)
 
     def noise(self, epoch: int) -> int:
         """The branch that the noise of an epoch is of."""
         script = self.of(epoch)
         if script.turned is not None:
             return script.turned.noise_of
-        return self.noise(script.after) if epoch else self.opened.branch
+        if epoch != self.first:
+            return self.noise(script.after)
+        return self.opened.branch if self.parent is None else self.parent.noise(self.first)
 
     def same_world(self, epoch: int, other: int) -> bool:
         """Whether both epochs played in the same world of the engine, one start after the other."""
@@ -101,18 +116,20 @@ class Script:
 
     def _world(self, epoch: int) -> int:
         script = self.of(epoch)
-        return epoch if script.turned is not None or script.fresh or epoch == 0 else self._world(script.after)
+        return epoch if script.turned is not None or script.fresh or epoch == self.first else self._world(script.after)
 
     def root(self, epoch: int) -> EpochScript:
         """The epoch with whose opening the history of this one begins."""
         script = self.of(epoch)
-        if script.fresh or epoch == 0:
+        if script.fresh or epoch == self.first:
             return script
         return self.root(script.after if script.turned is None else script.turned.base)
 
     def opening(self, epoch: int, session: str) -> api.Open:
         """With which the world of an epoch can be made under that name, as background work."""
         root = self.root(epoch)
+        if self.parent is not None and root.epoch == self.first:
+            return self.parent.opening(root.epoch, session)
         return api.Open(
             session=session,
             card=self.opened.card,
@@ -131,7 +148,10 @@ class Script:
     def before(self, script: EpochScript, session: str) -> tuple[api.HistoryStep, ...]:
         """All that made the world with which an epoch begins."""
         turned = script.turned
-        if script.fresh or script.epoch == 0:
+        origin = self.opened.origin
+        if origin is not None and self.parent is not None and script.epoch == self.first:
+            return self.parent.history(origin.epoch, session, origin.chunk)
+        if script.fresh or script.epoch == self.first:
             return ()
         if turned is None:
             again = api.Supersede(session, script.epoch, True, script.seed, script.first_frames)
@@ -155,7 +175,9 @@ class _Reading:
         self.playing = 0
         self.beside: dict[int, int] = {}
         """Epochs of the futures that stand side by side now, by their branch."""
-        self.asked: dict[int, str] = {}
+        self.asked: dict[int, events.PromptAsked] = {}
+        self.stacks: dict[int, tuple[AdapterChoice, ...]] = {}
+        self.shares: dict[tuple[api.AdapterShare, ...], tuple[AdapterChoice, ...]] = {(): ()}
         self.texts: dict[str, str] = {}
         self.embeddings: dict[str, bytes] = {}
         self.begun: dict[tuple[int, int], api.Conditions] = {}
@@ -166,7 +188,8 @@ class _Reading:
             case events.SessionOpened():
                 api.check_contract("this journal", event.contract, since=api.JOURNALS_SINCE)
                 self.opened, self.made = event, MadeBy.of(event)
-                self._start(0, event.seed)
+                self.playing = 0 if event.origin is None else event.origin.epoch
+                self._start(self.playing, event.seed)
             case events.WeightsLoaded():
                 self.made, self.fresh = MadeBy.of(event), True
             case events.EpochStarted():
@@ -177,11 +200,15 @@ class _Reading:
                 self.playing = self.beside.get(event.chosen, self.playing)
                 self.beside.clear()
             case events.PromptAsked():
-                self.asked[event.number] = event.text
+                self.asked[event.number] = event
             case events.PromptReady() if event.embedding:
                 self.embeddings[event.key] = event.embedding
             case events.PromptReady():
-                self.texts[event.key] = self.asked[event.number]
+                self.texts[event.key] = self.asked[event.number].text
+            case events.StackAsked():
+                self.stacks[event.number] = event.stack
+            case events.StackReady():
+                self.shares[event.shares] = self.stacks.get(event.number, ())
             case events.ChunkBegun():
                 self.begun[event.conditions.epoch, event.chunk] = event.conditions
             case events.ChunkCommitted():
@@ -215,4 +242,19 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     epochs = tuple(
         replace(script, chunks=tuple(reading.done.get(epoch, ()))) for epoch, script in sorted(reading.starts.items())
     )
-    return Script(reading.opened, reading.texts, epochs, reading.embeddings, reading.playing)
+    found = reading.texts, epochs, reading.embeddings, reading.playing, reading.asked, reading.shares
+    return Script(reading.opened, *found)
+
+
+async def read_session(history: History, session: str) -> Script:
+    """The script of a session, with those of the sessions that it goes on from. Raises what reading a journal raises,
+    and `ReplayError` where one of them cannot be played again."""
+    script = await read(history.events(session))
+    if (origin := script.opened.origin) is None:
+        return script
+    try:
+        parent = await read_session(history, origin.session)
+    except (ReplayError, JournalCut) as error:
+        raise ReplayError(f"it goes on from session {origin.session}: {error}") from None
+    texts, embeddings = {**parent.texts, **script.texts}, {**parent.embeddings, **script.embeddings}
+    return replace(script, texts=texts, embeddings=embeddings, parent=parent)

@@ -12,10 +12,11 @@ import msgspec
 from ..journal.archive import ArchiveError
 from ..journal.entry import Entry, JournalVersion, decode
 from ..journal.history import Cut, History, SessionSummary
+from ..journal.latents import kept_latents
 from ..journal.store import StoredEntry, StoreError
 from ..recording.recordings import Recordings
 from ..recording.summary import RecordingInfo
-from .timeline import FilmTimeline, Happened, TimelineMark, type_of_event
+from .timeline import FilmTimeline, Happened, TimelineMark, moment_in, type_of_event
 
 KEPT_MOST = 50_000
 BATCH = 500
@@ -105,6 +106,21 @@ class Library:
             if len(found) >= most:
                 break
         return found[:most]
+
+    async def moment(self, session: str, film: str, seconds: float) -> tuple[int, int]:
+        """Epoch and chunk that come after what a film shows then. Raises `NoFilm`."""
+        path = self.recordings.path(session, film, ".mp4")
+        if path is None:
+            raise NoFilm(f"session {session} has no film {film}")
+        try:
+            return await asyncio.to_thread(moment_in, path, seconds)
+        except (OSError, msgspec.MsgspecError):
+            raise NoFilm(f"what is kept beside film {film} cannot be read") from None
+
+    async def latents(self, session: str, digest: str) -> bytes | None:
+        """Of a chunk, as a .npy file; None where they were not kept. Raises `LIBRARY_FAULTS`."""
+        archive = self._history.archive
+        return None if archive is None else await asyncio.to_thread(kept_latents, archive, session, digest)
 
     async def _happened(self, summary: SessionSummary) -> Happened:
         happened = Happened(summary.opened)

@@ -119,6 +119,16 @@ class Happened:
         )
 
 
+def moment_in(film: Path, seconds: float) -> tuple[int, int]:
+    """Epoch and chunk that come after what a film shows then. Raises `OSError`, `msgspec.MsgspecError`."""
+    epoch = chunk = 0
+    for note in notes_of(film):
+        if note.at > seconds * CLOCK and chunk:
+            break
+        epoch, chunk = note.epoch, note.chunk + 1
+    return epoch, chunk
+
+
 @dataclass(slots=True)
 class _Shown:
     """An epoch in a film: its chunks, oldest first, when each begins, and when the last one was there; in ticks."""

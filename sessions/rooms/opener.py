@@ -1,18 +1,22 @@
-"""Opens one room: around its suspended session if there is one, else around a new one. Knows no other rooms."""
+"""Opens one room: around its suspended session if there is one, else where it was planned to go on from an earlier
+session, else around a new one. Knows no other rooms."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...clock import Clock
-from ...engine.api import CardInfo, EngineClient, LatencyClass, RefusalReason, Refused, SuspendableEngine
+from ...engine.api import CardInfo, Close, EngineClient, LatencyClass, RefusalReason, Refused, SuspendableEngine
 from ..audience import Audience
 from ..counters import RoomsCounters
 from ..drivers import TURNS, BadDrivers, DriversRule, PlaceSpec
+from ..journal.events import Origin
 from ..journal.journal import Journal
+from ..journal.script import MadeBy
 from ..messages import AdapterChoice
 from ..session.session import Session
 from ..session.spec import SessionSpec
+from .past import PastRooms
 from .refusals import refusal
 from .room import Room, RoomSpec
 from .room_record import RoomRecord
@@ -69,7 +73,9 @@ class RoomOpener:
         entropy: Callable[[int], bytes],
         suspension: RoomSuspension | None,
         futures: SuspendableEngine | None,
+        past: PastRooms | None,
     ) -> None:
+        self._past = past
         self._door, self._journal, self._clock, self._spec = door, journal, clock, spec
         self._counters, self._entropy, self._suspension, self._futures = counters, entropy, suspension, futures
 
@@ -86,7 +92,7 @@ class RoomOpener:
         return places if isinstance(places, Refused) else None
 
     async def open(self, entry: RoomEntry, seed: int) -> Room | Refused:
-        return await self._restored(entry) or await self._opened(entry, seed)
+        return await self._restored(entry) or await self._from_the_past(entry) or await self._opened(entry, seed)
 
     async def _restored(self, entry: RoomEntry) -> Room | Refused | None:
         """None when there is no suspended room of that name, or it can never be restored."""
@@ -107,15 +113,36 @@ class RoomOpener:
             return restored
         return self._room(entry, session, record) if restored else None
 
+    async def _from_the_past(self, entry: RoomEntry) -> Room | Refused | None:
+        """None when nobody planned that. What cannot be had leaves the plan for the next attempt."""
+        past = self._past
+        world = None if past is None else past.planned(entry.name)
+        if past is None or world is None:
+            return None
+        name, seed = entry.asked, world.script.root(world.origin.epoch).seed
+        session = self._session(entry, world.card, name, seed, entry.drivers, world.origin)
+        answer = await past.engine.restore(world.written_down(past.engine, name), session.take)
+        if isinstance(answer, Refused):
+            return answer
+        here = MadeBy.of(answer)
+        if not world.made.same_as(here):
+            self._door.post(Close(session=name))
+            detail = f"it was made with {world.made}; this server has {here}"
+            return refusal(RefusalReason.CONFLICT, detail, retry_after_s=0.0)
+        past.opened(entry.name)
+        session.begin_at(world.record(name, answer.weights), answer, world.words)
+        return self._room(entry, session)
+
     async def _opened(self, entry: RoomEntry, seed: int) -> Room | Refused:
         session = self._session(entry, entry.card or self._spec.card, entry.asked, seed, entry.drivers)
         return await session.open() or self._room(entry, session)
 
-    def _session(self, entry: RoomEntry, card: str, name: str, seed: int, drivers: DriversRule) -> Session:
+    def _session(
+        self, entry: RoomEntry, card: str, name: str, seed: int, drivers: DriversRule, origin: Origin | None = None
+    ) -> Session:
         spec = self._spec
-        session_spec = SessionSpec(
-            name, entry.name, card, seed, spec.prompt, spec.steps, spec.latency_class, spec.adapters, drivers
-        )
+        started = spec.prompt, spec.steps, spec.latency_class, spec.adapters, drivers, origin
+        session_spec = SessionSpec(name, entry.name, card, seed, *started)
         parts = self._door, self._journal, self._clock, self._counters, entry.audience
         return Session(session_spec, *parts, self._futures)
 

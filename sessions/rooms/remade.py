@@ -33,7 +33,7 @@ async def remade(noted: SuspendedRoom, history: History, engine: SuspendableEngi
     """A room that was only noted, with its world. Raises `NotRemade`."""
     session = noted.record.session
     try:
-        script = await replay.read(history.events(session.name))
+        script = await replay.read_session(history, session.name)
         journaled = await history.last(session.name)
     except JOURNAL_FAULTS as error:
         raise NotRemade(str(error)) from error

@@ -23,6 +23,7 @@ from .log import WaitLog, stopped
 from .names import ROOM_NAME_RULE, valid_room
 from .opener import RoomEntry, RoomOpener, RoomsSpec
 from .participant import Participant
+from .past import PastRooms
 from .recording import RoomRecordings
 from .refusals import full, refusal
 from .rights import OPEN, Rights
@@ -44,7 +45,8 @@ class Rooms:
     """The way into every room. `entropy(n)` makes n random bytes for names, tokens and seeds.
 
     `suspension`: takes rooms through a restart of the server; None = they end with it. `recordings`: films of them.
-    `futures`: the engine, where worlds may go back and on in another future.
+    `futures`: the engine, where worlds may go back and on in another future. `past`: rooms that go on from an earlier
+    session, where there are any.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Rooms:
         suspension: RoomSuspension | None = None,
         recordings: RoomRecordings | None = None,
         futures: SuspendableEngine | None = None,
+        past: PastRooms | None = None,
     ) -> None:
         self._door = door
         self._recordings = recordings
@@ -66,7 +69,7 @@ class Rooms:
         self._spec = spec
         self._entropy = entropy
         self._counters = RoomsCounters()
-        self._opener = RoomOpener(door, journal, clock, spec, self._counters, entropy, suspension, futures)
+        self._opener = RoomOpener(door, journal, clock, spec, self._counters, entropy, suspension, futures, past)
         self._uploads = FirstFrameUploads(clock, self._counters)
         self._line = WaitLog()
         self._entries: dict[str, RoomEntry] = {}

@@ -174,8 +174,7 @@ class Beside:
                 self._begin(lane)
             case api.ChunkDone():
                 lane.done(event.chunk, event.digest)
-                done = events.ChunkCommitted(event.chunk, event.epoch, event.digest, event.late_us, event.timings)
-                self._chronicle.record(done, epoch, branch)
+                self._chronicle.committed(event, branch)
             case api.ChunkCancelled():
                 lane.taken.pop(event.chunk, None)
                 self._chronicle.record(events.ChunkDropped(event.chunk, event.epoch), epoch, branch)
@@ -197,7 +196,8 @@ class Beside:
         lane.begun(chunk, conditions)
         begun = events.ChunkBegun(chunk=chunk, conditions=conditions)
         self._chronicle.record(begun, lane.future.epoch, lane.future.branch)
-        self._door.post(api.Begin(session=lane.future.world, chunk=chunk, conditions=conditions))
+        keep = self._chronicle.wants_latents(lane.future.epoch, chunk)
+        self._door.post(api.Begin(lane.future.world, chunk, conditions, keep))
 
     # ---- the end ----------------------------------------------------------------------------------------------------
 

@@ -8,13 +8,13 @@ Also knows which chunks people have seen, because only those can be liked. Knows
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from ...engine.api import Frame
+from ...engine.api import CardInfo, ChunkDone, Frame, Opened
 from ..journal import events
 from ..journal.entry import Stamp
 from ..journal.journal import Journal
 from ..messages import Accepted, Feedback, Problem
 from .ack import Reply
-from .spec import SHOWN_MAX, ShownChunk
+from .spec import SHOWN_MAX, SessionSpec, ShownChunk
 
 
 class Chronicle:
@@ -26,6 +26,9 @@ class Chronicle:
         self._input, self._intent_by = 0, 0
         self._intents: dict[int, tuple[int, int]] = {}
         self.ended = False
+        self._latents_every = 0
+        """Chunks from one whose latents are kept to the next, 0 = none."""
+        self._firsts: dict[int, int] = {}
         self._asked: dict[int, int] = {}
         self._begun: OrderedDict[tuple[int, int], int] = OrderedDict()
         self._shown: OrderedDict[int, ShownChunk] = OrderedDict()
@@ -62,10 +65,30 @@ class Chronicle:
         """Chunks that can be rated, in the order in which they were shown."""
         return tuple(self._shown.values())
 
-    def go_on(self, number: int, shown: Iterable[ShownChunk]) -> None:
+    def open(self, spec: SessionSpec, answer: Opened) -> None:
+        """The session's first entry."""
+        self._keep_latents(answer.card)
+        self.record(spec.opened(answer, self._latents_every))
+
+    def wants_latents(self, epoch: int, chunk: int) -> bool:
+        """Of the first chunk of every epoch, and of one in `_latents_every` from there on."""
+        if not self._latents_every:
+            return False
+        first = self._firsts.setdefault(epoch, chunk)
+        return (chunk - first) % self._latents_every == 0
+
+    def committed(self, done: ChunkDone, branch: int | None = None) -> None:
+        """A chunk is made. `branch`: of a future that does not lead."""
+        event = events.ChunkCommitted(done.chunk, done.epoch, done.digest, done.late_us, done.timings)
+        self.record(event, None if branch is None else done.epoch, branch)
+        if done.latents and self._journal.latents is not None:
+            self._journal.latents.keep(self._session, done.digest, done.latents)
+
+    def go_on(self, number: int, shown: Iterable[ShownChunk], card: CardInfo) -> None:
         """Continue what an earlier process wrote up to `number`; what it had `shown` can still be rated."""
         self._journal.go_on(self._session, number)
         self._shown.update((each.chunk, each) for each in shown)
+        self._keep_latents(card)
 
     def end(self) -> None:
         self.ended = True
@@ -88,6 +111,10 @@ class Chronicle:
         self.record(events.FeedbackGiven(participant, message.chunk, message.value, shown.epoch, shown.frame))
         reply(Accepted(id=message.id))
         return True
+
+    def _keep_latents(self, card: CardInfo) -> None:
+        keeper = self._journal.latents
+        self._latents_every = 0 if keeper is None else keeper.every(card.tolerance)
 
     def _cause(self, event: events.JournalEvent) -> int:
         match event:

@@ -76,8 +76,7 @@ class Chunks:
         conditions = self._inflight.done(event.epoch, event.chunk)
         if conditions is not None:
             self._futures.committed(event, conditions)
-        done = events.ChunkCommitted(event.chunk, event.epoch, event.digest, event.late_us, event.timings)
-        self._chronicle.record(done)
+        self._chronicle.committed(event)
 
     def cancelled(self, event: api.ChunkCancelled) -> None:
         self._counters.chunks_cancelled += 1
@@ -112,7 +111,8 @@ class Chunks:
         self._counters.chunks_begun += 1
         self._chronicle.record(events.ChunkBegun(chunk, conditions, self._inflight.drivers(self.epoch, chunk)))
         # Last, because the engine may answer within the call.
-        self._door.post(api.Begin(session=self._futures.world, chunk=chunk, conditions=conditions))
+        keep = self._chronicle.wants_latents(self.epoch, chunk)
+        self._door.post(api.Begin(self._futures.world, chunk, conditions, keep))
         self._began(chunk, conditions)
 
     def _void(self, epoch: int, chunk: int) -> None:

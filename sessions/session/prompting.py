@@ -80,6 +80,11 @@ class Prompting:
             for world in worlds:
                 self._door.post(api.EncodePrompt(session=world, version=number, text=words))
 
+    def ask_for(self, version: PromptVersion | None) -> None:
+        """The words of another world, at once, for one that has none yet; None = it begins without."""
+        if version is not None:
+            self.ask(version.text, Transition.CUT, frames=0, wanted=version.wanted)
+
     def ask_again(self) -> None:
         """The world is another one: what the one before it was still to encode, this one has to."""
         for number, words in self._memory.unencoded():

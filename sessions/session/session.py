@@ -28,6 +28,7 @@ from .futures import Future, Futures
 from .helm import Helm
 from .inbox import Inbox
 from .inflight import InflightInputs
+from .prompt_versions import PromptVersion
 from .prompting import Prompting
 from .prompts import PromptMemory
 from .spec import SessionRecord, SessionSpec
@@ -102,13 +103,19 @@ class Session:
         card = answer.card
         self._chunks.open(card, self.spec.votes)
         self._futures.weights = answer.weights
-        self.record(self.spec.opened(answer))
+        self._chronicle.open(self.spec, answer)
         self._move(Cause.OPENED)
         if (text := self.spec.first_text(card)) is not None:
             self._prompting.ask(text, messages.Transition.CUT, frames=0)
         self.adapters.begin(self.spec.adapters, card)
         self._chunks.go_on()
         return None
+
+    def begin_at(self, record: SessionRecord, opened: api.Opened, words: PromptVersion | None) -> None:
+        """`open` for one whose world is made again up to a moment of another session's. `record`: from there on."""
+        self._chronicle.open(self.spec, opened)
+        self.restore(record, opened.card)
+        self._prompting.ask_for(words)
 
     def restore(self, record: SessionRecord, card: api.CardInfo) -> None:
         """`open` for a session whose world the engine has restored: it stands still until somebody is connected."""
@@ -120,7 +127,7 @@ class Session:
         noise = record.branch if record.noise < 0 else record.noise
         now = Future(record.world or record.name, record.branch, record.epoch, record.chunk, noise)
         self._futures.resumed(now, record.branches, record.epochs)
-        self._chronicle.go_on(record.journaled, record.shown)
+        self._chronicle.go_on(record.journaled, record.shown, card)
         self._chronicle.branch = record.branch
         self._move(Cause.RESTORED)
 

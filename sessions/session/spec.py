@@ -49,7 +49,7 @@ class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class SessionSpec:
     """What a session is opened with. `prompt` None = the card's first suggestion, if it has one. `adapters`: the stack
-    it begins with. `drivers`: how several people drive.
+    it begins with. `drivers`: how several people drive. `origin`: the moment that it goes on from.
     """
 
     name: str
@@ -61,6 +61,7 @@ class SessionSpec:
     latency_class: LatencyClass = LatencyClass.INTERACTIVE
     adapters: tuple[AdapterChoice, ...] = ()
     drivers: DriversRule = TURNS
+    origin: events.Origin | None = None
 
     @property
     def votes(self) -> bool:
@@ -86,7 +87,8 @@ class SessionSpec:
             line=self.room,
         )
 
-    def opened(self, answer: Opened) -> events.SessionOpened:
+    def opened(self, answer: Opened, latents: int = 0) -> events.SessionOpened:
+        """`latents`: so many chunks apart they are kept."""
         return events.SessionOpened(
             room=self.room,
             card=answer.card.name,
@@ -100,4 +102,6 @@ class SessionSpec:
             contract=answer.contract,
             machine=answer.machine,
             drivers="" if self.drivers == TURNS else str(self.drivers),
+            latents=latents,
+            origin=self.origin,
         )

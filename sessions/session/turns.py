@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ...engine import api
 from ..audience import Audience
 from ..journal import events
-from ..messages import Accepted, Applied, Choose, Fork, Keep, Problem, Regenerate, Rewind, Transition
+from ..messages import Accepted, Applied, Choose, Fork, Keep, Problem, Regenerate, Rewind
 from .ack import PendingAck, Reply
 from .beside import Beside
 from .chronicle import Chronicle
@@ -139,7 +139,7 @@ class Turns:
         self._turned(future.epoch)
         self._chronicle.record(events.WeightsLoaded(*made))
         self._chronicle.record(events.EpochStarted(future.epoch, seed, ""))
-        self._prompting.ask(words.text, Transition.CUT, frames=0, wanted=words.wanted)
+        self._prompting.ask_for(words)
         take = self._take
         while early:  # asked for before there were words
             take(early.popleft())

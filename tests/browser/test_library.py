@@ -122,6 +122,29 @@ def test_the_driver_films_the_room_and_finds_it_in_the_library(visitor: MakeVisi
     assert "going on" in watcher.text("#session-said")
 
 
+def test_a_session_goes_on_in_a_new_room_from_what_its_film_shows(visitor: MakeVisitor, library: str) -> None:
+    driver = visitor().open(library.replace("/library", "/r/before")).until_playing()
+    session = driver.world("welcome.session")
+    driver.page.click("#keep")
+    driver.page.click("#keep-film")
+    driver.until(f"worldroom.world.onScreen.frame > {driver.number('worldroom.world.onScreen.frame')} + 24")
+    driver.page.click("#keep")
+    driver.page.click("#keep-film")
+    driver.until("document.getElementById('keep-film').getAttribute('aria-pressed') === 'false'")
+    driver.open(f"{library}?session={session}")
+    driver.until("document.getElementById('video')?.readyState >= 2")
+    driver.page.evaluate("document.getElementById('video').currentTime = 1")
+    driver.until("document.getElementById('video').currentTime === 1")
+    driver.page.click("#onward")
+    driver.until("globalThis.worldroom?.world.welcome")
+    driver.until_playing()
+    assert driver.world("welcome.session") != session
+    assert driver.number("worldroom.world.welcome.chunk") > 8
+    driver.open(f"{library}?session=s01")
+    driver.page.click("#onward")
+    driver.until("document.getElementById('notice-text')?.textContent.includes('it was made with')")
+
+
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_axe_finds_nothing(visitor: MakeVisitor, library: str, scheme: str) -> None:
     alice = visitor(color_scheme=scheme, reduced_motion="reduce")

@@ -9,13 +9,13 @@ Legend: N tokens, P picture tokens, C channels, H/W picture. Knows no torch and 
 
 from __future__ import annotations
 
-import hashlib
 from typing import TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ...contract.latents import Latents
 from ...contract.loop import Ask, Outcome
 
 Latent = NDArray[np.float32]
@@ -61,4 +61,4 @@ def outcome(chunk: int, frame_HWC: NDArray[np.uint8] | None, x: Latent, carry: C
     """Of a decoded frame whose clean latent is `x`; raises ValueError before that."""
     if frame_HWC is None:
         raise ValueError(f"chunk {chunk} is not decoded yet")
-    return Outcome(frame_HWC[None], carry, hashlib.sha256(x.astype("<f4").tobytes()).hexdigest())
+    return Outcome(frame_HWC[None], carry, Latents.of(x))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ....kernels.philox import NoiseKey, gaussian
+from ...contract.latents import Latents
 from ...contract.loop import Ask, Committed, Done, Outcome, Preview, StepKind, WorkPlan
 from ...contract.recipe import RecipeSpec
 from ..card import UNIPC
@@ -71,7 +72,7 @@ class ClipState(msgspec.Struct, frozen=True):
     negative_CFHW: Tensor | None = None
     features: tuple[Tensor, ...] = ()
     frames: tuple[NDArray[np.uint8], ...] = ()
-    digests: tuple[str, ...] = ()
+    latents: tuple[Latents, ...] = ()
     solver: Solver | None = None
     shown: int = 0
     preview_FHWC: NDArray[np.uint8] | None = None
@@ -133,12 +134,12 @@ class ClipLoop:
                 )
             case Decoded(frames) if state.step < len(state.sigmas):
                 return msgspec.structs.replace(state, shown=state.shown + 1, preview_FHWC=frames)
-            case Decoded(frames, features, digest):
+            case Decoded(frames, features, latents):
                 return msgspec.structs.replace(
                     state,
                     frames=(*state.frames, frames),
                     features=features,
-                    digests=(*state.digests, digest),
+                    latents=(*state.latents, latents),
                 )
             case Committed() | Encoded():
                 raise ValueError(f"a clip has no step that answers with {type(result).__name__}")
@@ -148,7 +149,7 @@ class ClipLoop:
     def finalize(self, state: ClipState) -> Outcome[ClipCarry]:
         if len(state.frames) * DECODED_AT_ONCE < self._clip.frames:
             raise ValueError(f"clip {state.chunk} is not done: step {state.step}, {len(state.frames)} parts decoded")
-        return Outcome(np.concatenate(state.frames), ClipCarry(state.clips + 1), "-".join(state.digests))
+        return Outcome(np.concatenate(state.frames), ClipCarry(state.clips + 1), Latents.joined(state.latents, axis=1))
 
     def early_carry(self, state: ClipState) -> ClipCarry:
         return ClipCarry(state.clips + 1)

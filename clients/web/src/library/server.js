@@ -18,10 +18,10 @@ export class Server {
     this.token = token;
   }
 
-  /** @param {string} path @param {string} [method] @returns {Promise<Response>} raises `Refused` */
-  async ask(path, method = 'GET') {
+  /** @param {string} path @param {string} [method] @param {object} [body] @returns {Promise<Response>} raises `Refused` */
+  async ask(path, method = 'GET', body = undefined) {
     const headers = this.token ? { Authorization: `Bearer ${this.token}` } : undefined;
-    const answer = await fetch(`v1/library${path}`, { method, headers }).catch(() => null);
+    const answer = await fetch(`v1/library${path}`, { method, headers, body: body && JSON.stringify(body) }).catch(() => null);
     if (answer === null) throw new Refused(0, 'The server does not answer.');
     if (answer.ok) return answer;
     const said = await answer.json().catch(() => null);

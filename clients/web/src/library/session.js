@@ -33,6 +33,7 @@ export class SessionView {
     this.video.addEventListener('seeked', () => this.#meet());
     element('forks', HTMLSelectElement).addEventListener('change', (event) => this.#compare(Number(/** @type {HTMLSelectElement} */ (event.target).value)));
     element('film', HTMLSelectElement).addEventListener('change', (event) => void this.#play(/** @type {HTMLSelectElement} */ (event.target).value));
+    element('onward', HTMLButtonElement).addEventListener('click', () => void this.#goOn());
     const sure = element('sure', HTMLDialogElement);
     element('delete', HTMLButtonElement).addEventListener('click', () => sure.showModal());
     element('sure-no', HTMLButtonElement).addEventListener('click', () => sure.close());
@@ -171,6 +172,26 @@ export class SessionView {
     const [left, right] = this.compared;
     if (now >= left.until || now - left.at >= right.until - right.at) this.video.pause();
     if (now < left.at - SLOT_S || now > left.until + SLOT_S) this.#compare(-1);
+  }
+
+  /** A new room whose world goes on from what the film shows, or from the end where there is no film. */
+  async #goOn() {
+    const film = element('film', HTMLSelectElement).value;
+    const from = this.#shows() ? { film, seconds: this.video.currentTime } : {};
+    const button = element('onward', HTMLButtonElement);
+    button.disabled = true;
+    try {
+      const planned = await (await this.server.ask(`/${encodeURIComponent(this.name)}/rooms`, 'POST', from)).json();
+      location.assign(`r/${encodeURIComponent(planned.room)}${location.hash}`);
+    } catch (error) {
+      this.#say(error);
+    }
+    button.disabled = false;
+  }
+
+  /** Whether a film is there to point at a moment with. */
+  #shows() {
+    return !element('screens', HTMLElement).hidden;
   }
 
   async #delete() {

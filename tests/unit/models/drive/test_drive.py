@@ -13,6 +13,7 @@ from worldroom.engine.drive import BadFrames, drive_chunk
 from worldroom.models.contract.cache import CacheSpec, CacheView
 from worldroom.models.contract.card import FrameSpec, Pixels
 from worldroom.models.contract.conditions import Conditions
+from worldroom.models.contract.latents import Latents
 from worldroom.models.contract.loop import Ask, Commit, Done, Outcome, StepKind, WorkPlan
 
 FRAME = FrameSpec(width=4, height=2, scale=1, fps=24, per_chunk=1)
@@ -41,7 +42,7 @@ class Script:
         return state + 1
 
     def finalize(self, state: int) -> Outcome[int]:
-        return Outcome(self.frames, state, "digest")
+        return Outcome(self.frames, state, Latents.of(np.zeros(1)))
 
 
 @dataclass

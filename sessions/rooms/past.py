@@ -1,0 +1,136 @@
+"""Rooms whose world goes on from a moment of an earlier session: planned by who asks, opened by the first who joins.
+
+    plan(session, moment) -> its journal is read -> a room's name        join(name) -> the world made again up to there
+
+The earlier session is only read. Knows neither seats nor who may ask.
+"""
+
+import random
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from ...engine import api
+from ..journal import events
+from ..journal.archive import ArchiveError
+from ..journal.entry import JournalVersion
+from ..journal.history import History, JournalCut
+from ..journal.replay import REDACTED
+from ..journal.script import EpochScript, MadeBy, ReplayError, Script, read_session
+from ..journal.store import StoreError
+from ..messages import Transition
+from ..session.adapters import AdaptersRecord
+from ..session.prompt_versions import PromptPart, PromptsRecord, PromptVersion
+from ..session.spec import SessionRecord
+from .names import fresh_room
+
+PLANNED_MOST = 16
+"""Plans that nobody has joined; the oldest is forgotten."""
+REMADE_MOST = 20_000
+OPENING = 1
+"""Number of the entry that says how a session was opened."""
+"""Chunks that are made again before somebody sees something."""
+PAST_FAULTS = (StoreError, ArchiveError, JournalVersion, JournalCut, ReplayError, api.UnknownContract)
+
+
+class NoMoment(ReplayError):
+    """The session has no such chunk, or nobody can go on from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastWorld:
+    """What a room begins with. `words`: its first prompt, None = the world had none."""
+
+    script: Script
+    origin: events.Origin
+    words: PromptVersion | None
+    adapters: AdaptersRecord
+
+    @property
+    def card(self) -> str:
+        return self.script.opened.card
+
+    @property
+    def made(self) -> MadeBy:
+        return self.script.made(self.script.of(self.origin.epoch))
+
+    def written_down(self, engine: api.SuspendableEngine, world: str) -> bytes:
+        """For `restore`, under that name."""
+        script, origin = self.script, self.origin
+        again = script.opening(origin.epoch, world)
+        opening = api.Open(world, again.card, again.seed, branch=again.branch, steps=again.steps)
+        progress = api.Progress(epoch=origin.epoch, chunk=origin.chunk, paused=True)
+        texts, embeddings = tuple(script.texts.values()), tuple(script.embeddings.items())
+        history = script.history(origin.epoch, world, origin.chunk)
+        return engine.written_down(opening, history, texts, progress, embeddings)
+
+    def record(self, name: str, weights: str) -> SessionRecord:
+        """Of a session of that name, when its opening is journaled."""
+        origin, noise = self.origin, self.script.noise(self.origin.epoch)
+        at = self.script.root(origin.epoch).seed, origin.epoch, origin.chunk
+        prompts, branches = PromptsRecord((), {}, 0), (0, noise or -1, noise, origin.epoch)
+        return SessionRecord(name, self.card, weights, *at, False, OPENING, prompts, name, *branches, self.adapters)
+
+
+class PastRooms:
+    """See the module docstring. `source` draws names."""
+
+    def __init__(self, engine: api.SuspendableEngine, history: History, source: random.Random) -> None:
+        self.engine, self._history, self._source = engine, history, source
+        self._planned: OrderedDict[str, PastWorld] = OrderedDict()
+
+    async def plan(self, session: str, chunk: int | None = None, epoch: int | None = None) -> str:
+        """A room in which the world of a session goes on from `chunk` (None = its end) of an epoch; None = the last one
+        that has that chunk. Raises `PAST_FAULTS`."""
+        script = await read_session(self._history, session)
+        world = past_world(script, session, chunk, epoch)
+        cards = [info.name for info in self.engine.cards()]
+        if cards and world.card not in cards:
+            raise NoMoment(f"its world is '{world.card}', and this server has {', '.join(cards)}")
+        room = fresh_room(self._source)
+        self._planned[room] = world
+        while len(self._planned) > PLANNED_MOST:
+            self._planned.popitem(last=False)
+        return room
+
+    def planned(self, room: str) -> PastWorld | None:
+        return self._planned.get(room)
+
+    def opened(self, room: str) -> None:
+        """Somebody has joined it: from now on it is a room like any other."""
+        self._planned.pop(room, None)
+
+
+def past_world(script: Script, session: str, chunk: int | None, epoch: int | None) -> PastWorld:
+    """Raises `NoMoment`."""
+    if chunk is None:
+        epoch = script.playing if epoch is None else epoch
+        chunk = max((_end(each) for each in script.epochs if each.epoch == epoch), default=0)
+    having = [each.epoch for each in script.epochs if each.chunks and each.chunks[0].chunk < chunk <= _end(each)]
+    if not having or epoch not in (None, *having):
+        ends = max(map(_end, script.epochs), default=0)
+        raise NoMoment(f"nobody can go on from chunk {chunk} of it: there are 1 to {ends}")
+    origin = events.Origin(session, having[-1] if epoch is None else epoch, chunk)
+    before = script.of(origin.epoch).chunks
+    conditions = next(each.conditions for each in reversed(before) if each.chunk < chunk)
+    made = sum(isinstance(step, api.Begin) for step in script.history(origin.epoch, "", chunk))
+    if made > REMADE_MOST:
+        raise NoMoment(f"{made} chunks would have to be made again, and {REMADE_MOST} is the most")
+    shares = conditions.adapters
+    adapters = AdaptersRecord(1, script.stacks.get(shares, ()), shares) if shares else AdaptersRecord()
+    return PastWorld(script, origin, _words(script, conditions.prompt_version), adapters)
+
+
+def _end(epoch: EpochScript) -> int:
+    """Behind its last chunk."""
+    return epoch.chunks[-1].chunk + 1 if epoch.chunks else 0
+
+
+def _words(script: Script, number: int) -> PromptVersion | None:
+    asked = script.asked.get(number)
+    if asked is None:
+        return None
+    texts = [script.asked[part.number].text for part in asked.parts]
+    if any(text.startswith(REDACTED) for text in (asked.text, *texts)):
+        raise NoMoment("its words were taken out, so that nobody can go on under them")
+    parts = tuple(PromptPart(part.number, text, part.weight) for part, text in zip(asked.parts, texts, strict=True))
+    return PromptVersion(number, asked.text, Transition.CUT, 0, weight=asked.weight, parts=parts)
