@@ -4,6 +4,7 @@ import asyncio
 
 from worldroom.clients.bench.network import Network, PathSpec
 from worldroom.clients.python.room import join
+from worldroom.sessions.journal import events
 
 
 def lossy(served, share: float) -> Network:
@@ -31,6 +32,28 @@ async def test_five_percent_loss_leaves_no_frame_undecodable_and_no_delay_behind
         await served.until(lambda: room.pictures.settled)
         assert room.pictures.counts.undecodable == 0
         assert room.pictures.counts.frames >= served.engine.frames - 8
+
+
+async def test_every_tap_steers_exactly_one_chunk_however_its_messages_travel(served) -> None:
+    path = PathSpec(delay_ms=10, jitter_ms=40, loss=0.1)
+    network = Network(path, path, seed=5)
+    async with join(served.url, loopback=True, shape=network.shape) as room:
+        await served.frames_until(lambda: room.pictures.counts.frames >= 3, limit=200)
+        before = steered_left(served)
+        for _ in range(20):
+            room.press("ArrowLeft")
+            last = room.release("ArrowLeft")
+            await served.until(lambda last=last: last in (one.seq for one in served.journaled(events.InputReceived)))
+            for _ in range(4):  # while what was sent again and late still arrives
+                served.engine.step()
+                await asyncio.sleep(0.02)
+    assert network.up.lost >= 4
+    assert steered_left(served) - before == 20
+
+
+def steered_left(served) -> float:
+    """Chunks begun so far in which the tap's control is pressed."""
+    return sum(event.conditions.controls[1] for event in served.journaled(events.ChunkBegun))
 
 
 async def test_everything_lost_for_a_while_ends_with_one_key_frame(served) -> None:
