@@ -61,6 +61,15 @@ async def journal(
             await asyncio.sleep(every_s)
 
 
+async def latents(url: str, session: str, digests: Sequence[str], key: str | None = None) -> list[bytes]:
+    """What the server keeps of the chunks that these digests name, as .npy files, in their order; others are left out.
+    Raises `JournalUnreadable`."""
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=30) as http:
+        found = [await _get(http, f"/v1/library/{session}/latents/{digest}", {}, missing=True) for digest in digests]
+    return [answer.content for answer in found if answer.status_code == 200]
+
+
 async def _sessions(http: httpx.AsyncClient) -> list[str]:
     names: list[str] = []
     while True:
@@ -84,12 +93,13 @@ async def _entries(
             return
 
 
-async def _get(http: httpx.AsyncClient, path: str, query: dict[str, str]) -> httpx.Response:
+async def _get(http: httpx.AsyncClient, path: str, query: dict[str, str], missing: bool = False) -> httpx.Response:
+    """`missing`: 404 is an answer, too."""
     try:
         answer = await http.get(path, params=query)
     except httpx.HTTPError as error:
         raise JournalUnreadable(f"no answer from {http.base_url}: {type(error).__name__}") from None
-    if answer.status_code != 200:
+    if answer.status_code != 200 and not (missing and answer.status_code == 404):
         raise JournalUnreadable(f"{http.base_url}{path} answers {answer.status_code}: {answer.text[:200]}")
     return answer
 

@@ -1,15 +1,17 @@
 """A reward model from preference pairs: which of two futures would a person keep?
 
     python -m worldroom.training.examples.reward_from_pairs --synthetic 2000
-    python -m worldroom.training.examples.reward_from_pairs --url http://127.0.0.1:8080 --latents FOLDER
+    python -m worldroom.training.examples.reward_from_pairs --url http://127.0.0.1:8080
 
-Pairs come from the journal, read as group `reward`; the latents of a future are files named by their digests. Model: a
-small network on the mean latent of a future, trained by Bradley and Terry's likelihood (1952); ties count half.
+Pairs come from the journal, read as group `reward`. A pair names its futures' latents by digest; the server that keeps
+them (`worldroom serve --keep-latents 4`) gives them out. Model: a small network on the mean latent of a future, trained
+by Bradley and Terry's likelihood (1952); ties count half.
 """
 
 import argparse
 import asyncio
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ...clients.python.journal import journal
+from ...clients.python.journal import journal, latents
 
 HELD_OUT = 5
 """One pair in so many is never trained on."""
@@ -62,12 +64,14 @@ def _liked(latent: np.ndarray) -> float:
     return float(latent[:half].mean() - 0.5 * np.abs(np.diff(latent[half:])).mean())
 
 
-async def from_journal(url: str, latents: Path, key: str | None) -> list[Pair]:
-    """Every choice so far whose futures' latents are in the folder; a skip is no pair."""
+async def from_journal(url: str, key: str | None, folder: Path | None = None) -> list[Pair]:
+    """Every choice so far of whose futures latents are kept; a skip is no pair. `folder`: of the group's cursor."""
     pairs = []
-    async for entry in journal(url, "reward", ("preference.chosen",), key=key, follow=False):
+    async for entry in journal(url, "reward", ("preference.chosen",), folder, key, follow=False):
         choice = entry.event
-        futures = {branch["branch"]: _mean(latents, branch["digests"]) for branch in choice["branches"]}  # type: ignore[attr-defined]
+        futures: dict[object, np.ndarray | None] = {}
+        for branch in choice["branches"]:  # type: ignore[attr-defined]
+            futures[branch["branch"]] = _mean(await latents(url, entry.session, branch["digests"], key))
         kept = futures.pop(choice["chosen"], None)
         if choice["verdict"] == "skip" or kept is None:
             continue
@@ -76,9 +80,8 @@ async def from_journal(url: str, latents: Path, key: str | None) -> list[Pair]:
     return pairs
 
 
-def _mean(folder: Path, digests: Iterable[str]) -> np.ndarray | None:
-    files = [folder / f"{digest}.npy" for digest in digests]
-    found = [np.load(file).astype(np.float32).reshape(-1) for file in files if file.exists()]
+def _mean(packed: Sequence[bytes]) -> np.ndarray | None:
+    found = [np.load(io.BytesIO(data)).astype(np.float32).reshape(-1) for data in packed]
     return np.mean(found, axis=0) if found else None
 
 
@@ -115,13 +118,12 @@ def main() -> None:
     options.add_argument("--synthetic", type=int, default=0, help="so many pairs made by a known rule")
     options.add_argument("--url", help="a Worldroom server")
     options.add_argument("--key", help="its API key")
-    options.add_argument("--latents", type=Path, default=Path("latents"), help="folder of <digest>.npy")
     options.add_argument("--seed", type=int, default=0)
     asked = options.parse_args()
     if asked.synthetic:
         pairs = synthetic(asked.synthetic, seed=asked.seed)
     elif asked.url:
-        pairs = asyncio.run(from_journal(asked.url, asked.latents, asked.key))
+        pairs = asyncio.run(from_journal(asked.url, asked.key))
     else:
         options.error("say --synthetic N or --url")
     if len(pairs) < 2 * HELD_OUT:

@@ -19,6 +19,7 @@ from worldroom.sessions.journal import events
 from worldroom.sessions.journal.entry import Stamp, decode, encode
 from worldroom.sessions.journal.latents import EVERY, FOLDER, kept_latents, name_of
 from worldroom.tests.real_server import driving, journaled, ready, served, watched
+from worldroom.training.examples.reward_from_pairs import Pair, from_journal
 
 
 def run(*words: str) -> tuple[int, dict[str, object]]:
@@ -102,7 +103,7 @@ def test_a_card_that_is_not_exact_replays_within_its_tolerance_and_the_first_chu
 
 
 def test_a_pair_finds_the_latents_of_its_futures(tmp_path: Path) -> None:
-    async def played() -> tuple[str, dict[str, bytes | None]]:
+    async def played() -> tuple[str, dict[str, bytes | None], list[Pair]]:
         with served(tmp_path, 0, "--keep-latents", "4") as (process, base):
             await ready(base)
             async with driving(base) as (room, _):
@@ -122,14 +123,16 @@ def test_a_pair_finds_the_latents_of_its_futures(tmp_path: Path) -> None:
                         answer = await http.get(f"/v1/library/{session}/latents/{digest}")
                         found[f"{branch['branch']}.{place}"] = answer.content if answer.status_code == 200 else None
                 assert (await http.get(f"/v1/library/{session}/latents/{'0' * 64}")).json()["code"] == "no_latents"
+            pairs = await from_journal(base, None, tmp_path)
             process.terminate()
             process.wait()
-            return session, found
+            return session, found, pairs
 
-    session, found = asyncio.run(played())
+    session, found, learnt = asyncio.run(played())
     archive = JournalPlace(tmp_path).opened_archive()
     pairs = [e for e in asyncio.run(journaled(tmp_path, session)) if isinstance(e, events.PreferenceChosen)]
-    (choice,) = pairs
+    (choice,), (pair,) = pairs, learnt
+    assert pair.label == 1.0 and pair.first.shape == pair.second.shape and not np.array_equal(pair.first, pair.second)
     assert len(choice.branches) == 2 and min(len(branch.digests) for branch in choice.branches) > 4
     for branch in choice.branches:
         kept = [place for place, digest in enumerate(branch.digests) if kept_latents(archive, session, digest)]
