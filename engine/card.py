@@ -123,6 +123,10 @@ class CardRuntime:
     def cache_step(self) -> StepKey:
         return self.key("", StepKind.CACHE_IO)
 
+    def weights_step(self, slice_: bool) -> StepKey:
+        """A slice of weights to or from the host, or memory taken or given back."""
+        return self.key("", StepKind.WEIGHTS_IO, () if slice_ else (1,))
+
     def key(self, loop: str, kind: StepKind, shape: tuple[int, ...] = ()) -> StepKey:
         return StepKey(self.loaded.card.name, loop, kind, shape, self.loaded.choice.precision)
 

@@ -15,6 +15,7 @@ import msgspec
 from ..clock import Clock
 from ..models import holding
 from ..models.contract.loaded import LoadedCard
+from ..models.holding import DoesNotFit
 from . import api
 from .admission.admission import Admission
 from .admission.rules import Refusal
@@ -42,6 +43,9 @@ from .session.state import SessionState
 from .spec import EngineSpec
 from .stats import capacity, opened, session_info
 from .warmup import warm_up
+from .weights.away import WeightsAway
+from .weights.residency import Residency
+from .weights.shares import away_for, turns_of
 
 FEATURES_MAX = 256
 """Prompt embeddings at most, whatever their size."""
@@ -65,6 +69,7 @@ class Engine:
         prices: CostStore | None = None,
         adapters: Path | None = None,
         observers: tuple[Observer, ...] = (),
+        away: WeightsAway | None = None,
     ) -> None:
         self._spec, self._clock = spec, clock
         cards = tuple(slowed(loaded, spec.fps) for loaded in cards)
@@ -73,17 +78,17 @@ class Engine:
         counted = tuple(map(bytes_of, cards))
         self._memory = self._device.memory() if spec.memory is None else holding.empty(spec.memory, counted)
         memory = self._memory if adapters is None else self._memory.less(spec.adapter_bytes_max)
-        slots = holding.slots(memory, counted, spec.slots, spec.max_rows)
-        self.runtimes = {
-            loaded.card.name: CardRuntime.with_slots(loaded, count) for loaded, count in zip(cards, slots, strict=True)
-        }
+        away = away or away_for(spec)
+        turns = turns_of(cards, memory, spec, away)
+        self.runtimes = {loaded.card.name: CardRuntime.with_slots(loaded, 0) for loaded in cards}
         self._sessions: dict[str, EngineSession] = {}
         self._going: set[EngineSession] = set()
-        self._admission = Admission(spec, clock, self.runtimes, self._sessions, self._going)
         self._commands: deque[api.Command] = deque()
         rules = Rules(spec.max_rows, spec.ageing, spec.seed, spec.policy)
         self._dispatcher = Dispatcher(self._device, self._costs, clock, rules, self._expected, observers, spec.patience)
-        threads = encoder_threads(spec.encoder_threads)
+        threads, scope = encoder_threads(spec.encoder_threads), CancelScope()
+        self._weights = Residency(self.runtimes, turns, away, self._dispatcher, scope, threads, clock)
+        self._admission = Admission(spec, clock, self._weights, self.runtimes, self._sessions, self._going)
         self.services = Services(
             clock,
             spec,
@@ -93,11 +98,12 @@ class Engine:
             encoder,
             threads,
             rendition_threads(),
-            CancelScope(),
+            scope,
             store,
             checkpointed,
             prices,
             AdapterShelf(adapters, spec.adapter_bytes_max, threads),
+            self._weights,
         )
         self._maintenance = Maintenance(
             self.runtimes, self.services, self._device, lambda: not self._sessions and not self._going
@@ -120,11 +126,17 @@ class Engine:
         return self._dispatcher.busy
 
     async def start(self) -> None:
-        """Allocate the slabs, warm up and price every card. Raises what a card's runtime raises."""
+        """Bring every card to the device in turn, the first one last, warm it up and price it. Raises what a card's
+        runtime raises.
+        """
         self._serving = asyncio.get_running_loop().create_task(self._dispatcher.serve())
-        for served in self.runtimes.values():
-            await self._device.allocate(served.loaded, served.pool.slots)
-            await warm_up(served, self.services, self._device)
+        for name, served in reversed(self.runtimes.items()):
+            if not await self._weights.wake(name, stays=False):
+                raise DoesNotFit(f"card '{name}' does not fit beside what is on the device")
+            with self._weights.held(name):
+                await warm_up(served, self.services, self._device)
+                if not self._weights.turns.all_fit:
+                    await self._weights.price(name)
         self._maintenance.start()
         self._admission.ready = True
 

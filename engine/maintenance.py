@@ -71,8 +71,10 @@ class Maintenance:
             if not self._vacant():
                 wait = PRICE_FIRST
                 continue
-            for served in self._served.values():
-                await price_again(served, self._services, self._device, self._vacant)
+            for card, served in self._served.items():
+                if self._services.weights.awake(card):
+                    with self._services.weights.held(card):
+                        await price_again(served, self._services, self._device, self._vacant)
             wait = min(2 * wait, PRICE_SELDOM)
 
     async def _store_prices(self) -> None:

@@ -15,6 +15,7 @@ from .device.dispatch import Dispatcher
 from .output.encode import H264Encoder
 from .scheduling.costs import Costs
 from .spec import EngineSpec
+from .weights.residency import Residency
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Services:
 
     `store` keeps checkpoints, None = nobody wants any; `checkpointed(session, chunk, epoch)` hears of every one.
     `prices` stores what steps cost, None = every start measures. `adapters`: what worlds may have beside the weights.
-    `encoding`: prompts on their way to be features, by key.
+    `weights`: whose are on the device. `encoding`: prompts on their way to be features, by key.
     """
 
     clock: Clock
@@ -40,6 +41,7 @@ class Services:
     checkpointed: Callable[[str, int, int], None]
     prices: CostStore | None
     adapters: AdapterShelf
+    weights: Residency
     encoding: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def check_integrity(self) -> None:
@@ -48,6 +50,7 @@ class Services:
         self.adapters.check_integrity()
 
     async def close(self) -> None:
-        """End the threads of the encoders; nothing is encoded any more."""
+        """End the threads of the encoders; nothing is encoded and no weights move any more."""
+        await self.weights.close()
         for encoders in (self.encoders, self.rendition_encoders):
             await asyncio.get_running_loop().run_in_executor(None, encoders.shutdown)

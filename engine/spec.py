@@ -33,7 +33,8 @@ class EngineSpec:
     seconds after which a paused session gives its slot back. `checkpoint_*`: a world is written down after so many
     seconds or chunks; after a large one, no sooner than `checkpoint_rate` bytes a second allow. `worlds_memory`,
     `worlds_disk`: bytes of all worlds that are written down, in host memory and, where there is a folder, on disk.
-    `seed` draws between equals.
+    `weights_memory`: bytes of host memory for weights that are away from the device; None = half of what is free, none
+    where the device is the host. `seed` draws between equals.
     `policy` is STEP; REQUEST is there to compare with. `patience`: seconds that a step may take, or ten times its
     price; beyond both its worker hangs and is ended. `fps`: pictures a second of every card that would show more: its
     world's clock goes slower, where a device cannot hold its pace.
@@ -55,6 +56,7 @@ class EngineSpec:
     checkpoint_rate: int = 512 << 20
     worlds_memory: int = 2 << 30
     worlds_disk: int = 64 << 30
+    weights_memory: int | None = None
     seed: int = 0
     policy: Policy = Policy.STEP
     patience: float = 2.0

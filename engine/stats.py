@@ -56,6 +56,7 @@ def capacity(
     shared: tuple[api.PoolBytes, ...] = (),
 ) -> api.Capacity:
     """What the device holds of one card now, of all these sessions. `shared`: pools that are told with this card."""
+    weights = services.weights
     mine = [session for session in sessions if session.served is served]
     counters = sum((session.counters for session in mine), served.counters)
     return api.Capacity(
@@ -85,5 +86,7 @@ def capacity(
         feature_bytes_used=services.features.bytes_used,
         features_evicted=services.features.evicted,
         asleep=sum(session.suspended for session in mine),
-        pools=(*pools_of(served), *shared),
+        pools=(*pools_of(served, weights.turns.cards[served.loaded.card.name]), *shared),
+        on_device=weights.awake(served.loaded.card.name),
+        in_the_way=() if weights.awake(served.loaded.card.name) else weights.in_the_way(served.loaded.card.name),
     )

@@ -59,10 +59,15 @@ def card_bytes(card: ModelCard, footprint: Footprint | None, precision: Precisio
     return CardBytes(card.name, footprint.weight_bytes * wide, footprint.activation_bytes * wide, session)
 
 
+def usable(memory: Memory, weights: int) -> int:
+    """Bytes of the device for us; `weights`: of it, those that are loaded."""
+    return int(USABLE * min(memory.total, weights + memory.free))
+
+
 def room(memory: Memory, cards: Sequence[CardBytes]) -> int:
     """Bytes for sessions and steps, with the weights of these cards loaded; below 0 where not even they fit."""
     weights = sum(card.weights for card in cards)
-    return int(USABLE * min(memory.total, weights + memory.free)) - weights
+    return usable(memory, weights) - weights
 
 
 def filled(cards: Sequence[CardBytes], sessions: Sequence[int], rows: int) -> int:
@@ -97,15 +102,21 @@ def slots(memory: Memory, cards: Sequence[CardBytes], asked: int, rows: int = RO
     return tuple(counts)
 
 
+def fit_together(memory: Memory, cards: Sequence[CardBytes], rows: int = ROWS) -> bool:
+    """Whether one session of each fits at once; `memory` is free before any of them is loaded."""
+    loaded = memory.less(sum(card.weights for card in cards))
+    return not cards or filled(cards, [1] * len(cards), rows) <= room(loaded, cards)
+
+
 def missing(memory: Memory, cards: Sequence[CardBytes], card: CardBytes) -> str:
     """Why not one session of the card fits beside the others' first ones, in one line."""
     weights = sum(other.weights for other in cards)
     needed = weights + filled(cards, [1] * len(cards), ROWS)
-    usable = max(0, room(memory, cards) + weights)
+    there = max(0, usable(memory, weights))
     beside = "" if len(cards) == 1 else f" of {len(cards)} cards"
     return (
         f"not one session of '{card.name}' fits: weights{beside} {_gb(weights)}, a step {_gb(card.activations)} and a "
-        f"session {_gb(card.session)} need {_gb(needed)}, {_gb(usable)} of {_gb(memory.total)} are usable"
+        f"session {_gb(card.session)} need {_gb(needed)}, {_gb(there)} of {_gb(memory.total)} are usable"
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..models.contract.cache import CacheView
 from ..models.contract.card import FrameSpec, ModelCard
+from ..models.contract.components import HostBytes
 from ..models.contract.footprint import Footprint
 from ..models.contract.latents import Latents
 from ..models.contract.loaded import LoadedCard
@@ -114,6 +115,30 @@ class SimulatedRuntime:
     def write_entry(self, slot: int, entry: int, data: bytes) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class SimulatedComponents:
+    """A `ComponentWeights` of the footprint's parts: their bytes are counted, and there are none."""
+
+    sizes: dict[str, int]
+    prompts: tuple[str, ...] = ()
+
+    def buffer(self, size: int) -> HostBytes:
+        return np.broadcast_to(np.uint8(0), (size,))
+
+    def read(self, component: str, start: int, into: HostBytes) -> None: ...
+
+    def drop(self, component: str) -> None: ...
+
+    def write(self, component: str, start: int, data: HostBytes) -> None: ...
+
+
+def _components(footprint: Footprint | None) -> SimulatedComponents | None:
+    if footprint is None:
+        return None
+    sizes = {part.name: part.weight_bytes for part in footprint.parts}
+    return SimulatedComponents(sizes, tuple(name for name in sizes if name.startswith("text")))
+
+
 def simulated(card: ModelCard, kinds: Sequence[StepKind], footprint: Footprint | None = None) -> LoadedCard:
     """The card, to be run without weights: its main loop, whose chunk takes these steps at the recipe's default."""
     runtime, choice = SimulatedRuntime(), card.recipe.default
@@ -124,4 +149,5 @@ def simulated(card: ModelCard, kinds: Sequence[StepKind], footprint: Footprint |
     alone = replace(card, loops=(main,), program=program)
     loops = {main.name: loop}
     slab = None if card.cache is None else runtime
-    return LoadedCard(alone, choice, "simulated", loops, runtime, SimulatedCarry, slab=slab, footprint=footprint)
+    made = alone, choice, "simulated", loops, runtime, SimulatedCarry, slab
+    return LoadedCard(*made, footprint=footprint, components=_components(footprint))

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..engine.caches.weights_io import AllocateSlots, DropComponent, WeightsRow, WriteWeights
 from ..engine.device.batch import Batch, launch
 from ..engine.device.device import Ended, Measured, Revoke
 from ..models.contract.loaded import LoadedCard
+from ..models.contract.loop import StepKind
 from ..models.contract.placement import Placement
 from ..models.holding import Memory
 
@@ -30,7 +32,8 @@ class SimulatedDevice:
     """An `engine.device.device.Device`. `handover`: seconds from a batch's end until the engine hears of it.
 
     `worked`: seconds it has spent on batches, by queue; `batches` and `rows` count them. `revoked`: taken back in time.
-    `total` bytes of memory hold `weights` bytes of those of cards. `overlapped`: began while one was on another queue.
+    `total` bytes of memory hold `weights` of cards and `slots` of sessions, by card; beyond them it raises, as a GPU
+    does. `overlapped`: began while one was on another queue.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class SimulatedDevice:
         weights: int = 0,
     ) -> None:
         self.name, self.model, self.cost, self.handover = name, name, cost, handover
-        self.total, self.weights = total, weights
+        self.total, self.weights, self.slots = total, weights, dict[str, int]()
         self.fail: Callable[[Batch], None] = lambda batch: None
         self.worked: dict[Placement, float] = dict.fromkeys(Placement, 0.0)
         self.batches = self.rows = self.revoked = self.overlapped = 0
@@ -71,7 +74,36 @@ class SimulatedDevice:
     def perform(self, batch: Batch) -> list[Any]:
         """What a batch does, at its end. Raises what the batch raises, or `fail`."""
         self.fail(batch)
+        if batch.kind is StepKind.WEIGHTS_IO:
+            for row in batch.rows:
+                self.claim(batch.loaded, row)
         return launch(batch).results()
+
+    @property
+    def held(self) -> int:
+        """Bytes of weights and slots."""
+        return self.weights + sum(self.slots.values())
+
+    def load(self, size: int) -> None:
+        """So many bytes of weights are read onto it."""
+        self.weights += size
+        if self.held > self.total:
+            raise RuntimeError(f"CUDA out of memory: {self.held} of {self.total} bytes")
+
+    def claim(self, loaded: LoadedCard, row: WeightsRow) -> None:
+        """What the row takes of its memory or gives back."""
+        sizes = {} if loaded.components is None else loaded.components.sizes
+        match row:
+            case WriteWeights(start=0):
+                self.load(sizes[row.component])
+            case DropComponent():
+                self.load(-sizes[row.component])
+            case AllocateSlots():
+                cache = loaded.card.cache
+                self.slots[loaded.card.name] = row.slots * (0 if cache is None else cache.bytes_per_session)
+                self.load(0)
+            case _:
+                pass
 
     def _begin(self, turn: _Turn) -> None:
         loop = asyncio.get_running_loop()

@@ -12,6 +12,7 @@ from pathlib import Path
 from ..clock import Clock
 from ..engine.caches.store import SnapshotFolder
 from ..engine.spec import EngineSpec
+from ..engine.weights.away import WeightsAway
 from ..engine.worker import ipc
 from ..engine.worker.devices import WorkerDevice
 from ..engine.worker.main import WorkerParts, WorkerServer, main
@@ -35,10 +36,10 @@ def simulated_parts(clock: Clock, boot: ipc.Boot) -> WorkerParts:
     device.model = sheet.device
 
     def load(name: str, choice: RuntimeChoice | None, checkpoint: Path | None, options: bytes) -> LoadedCard:
-        device.weights += cards[name].bytes.weights
+        device.load(cards[name].bytes.weights)
         return cards[name].loaded()
 
-    return WorkerParts(device, load)
+    return WorkerParts(device, load, away=lambda spec, folder: WeightsAway(PLENTY, Path()), move=device.claim)
 
 
 class MortalFolder(SnapshotFolder):

@@ -16,9 +16,11 @@ import msgspec
 from ...clock import Clock
 from ...models.contract.recipe import RecipeMismatch
 from .. import api
+from ..api import Shortage, Unit
 from ..card import CardRuntime
 from ..session.session import EngineSession
 from ..spec import EngineSpec
+from ..weights.residency import Residency
 from .rules import Demand, Headroom, Refusal, choices, refuse
 from .wait_queue import WaitQueue
 
@@ -37,11 +39,13 @@ class Admission:
         self,
         spec: EngineSpec,
         clock: Clock,
+        weights: Residency,
         served: Mapping[str, CardRuntime],
         sessions: Mapping[str, EngineSession],
         going: Set[EngineSession],
     ) -> None:
-        self._spec, self._clock = spec, clock
+        self._spec, self._clock, self._weights = spec, clock, weights
+        weights.changed = self.stir
         self._served, self._sessions, self._going = served, sessions, going
         self._line = WaitQueue()
         self._freed = asyncio.Event()
@@ -56,8 +60,8 @@ class Admission:
             while isinstance(answer, Refusal) and answer.figures is not None and self._going:
                 await next(iter(self._going)).gone.wait()
                 answer = self._look_again(command)
-            if isinstance(answer, Refusal) and answer.figures is not None and command.line:
-                answer = await self._wait(command, answer)
+            if isinstance(answer, Refusal) and answer.figures is not None:
+                answer = await (self._wait(command, answer) if command.line else self._come(command, answer))
         finally:
             self._coming.discard(command.session)
         if isinstance(answer, api.Open):
@@ -74,7 +78,7 @@ class Admission:
         for steps in self._choices(command):
             no = refuse(self._need(served, command.latency_class, steps), self._room(served, command.line))
             if no is None:
-                return msgspec.structs.replace(command, steps=steps)
+                return self._not_its_turn(command) or msgspec.structs.replace(command, steps=steps)
             first = first or no
         assert first is not None, "there is always one choice"
         return first
@@ -102,7 +106,7 @@ class Admission:
     def fits(self, session: EngineSession) -> bool:
         """Whether one that is suspended can come back; it has been in before, so it passes the line."""
         need = self._need(session.served, session.latency_class, session.steps, session.world.work)
-        return refuse(need, self._room(session.served, None)) is None
+        return refuse(need, self._room(session.served, None)) is None and self._there(session.opening.card)
 
     def too_much(self, session: EngineSession, work: float) -> str | None:
         """Why the chunks of one that is in cannot take `work` times a plain one's; None = they can."""
@@ -129,8 +133,8 @@ class Admission:
     def sessions_max(self, served: CardRuntime) -> int:
         """Interactive sessions that fit at today's price, alone on the device; an empty one takes one at any price."""
         share = self._need(served, api.LatencyClass.INTERACTIVE, served.default_steps).share
-        by_compute = served.pool.slots if share <= 0 else max(1, int(self._spec.share_cap / share + 1e-9))
-        return min(served.pool.slots, by_compute)
+        places = self._weights.places(served.loaded.card.name)
+        return places if share <= 0 else min(places, max(1, int(self._spec.share_cap / share + 1e-9)))
 
     @property
     def waiting(self) -> int:
@@ -159,6 +163,34 @@ class Admission:
         finally:
             self._line.detach(name, self._clock.now())
         return answer
+
+    async def _come(self, command: api.Open, no: Refusal) -> api.Open | Refusal:
+        """Without a line: only a card that can come to the device at once is waited for."""
+        if not self._weights.awake(command.card) and await self._weights.wake(command.card):
+            return self._look_again(command)
+        return no
+
+    def _there(self, card: str) -> bool:
+        """Whether the card is on the device; if not, it is wanted there."""
+        if not self._weights.awake(card):
+            self._weights.want(card)
+        return self._weights.awake(card)
+
+    def _not_its_turn(self, command: api.Open) -> Refusal | None:
+        """Why the card has to wait for the device's memory: it is elsewhere, or one that somebody in front waits for
+        could not come as long as people come to this one.
+        """
+        card, weights, turns = command.card, self._weights, self._weights.turns
+        ahead = [other for other, _ in self._line.before(command.line, self._clock.now())] if command.line else []
+        others = [other for other in ahead if not weights.awake(other) and not turns.together(card, other)]
+        if not others and self._there(card):
+            return None
+        needed = turns.missing(others[0] if others else card)
+        detail = f"it is the turn of card '{others[0]}'" if others else f"card '{card}' is on its way to the device"
+        if not others and (lived_in := weights.in_the_way(card)):
+            detail = f"the device is taken by worlds of {', '.join(lived_in)}"
+        figures = Shortage(needed, turns.used, turns.budget, Unit.BYTES)
+        return Refusal(api.RefusalReason.NO_MEMORY, detail, figures)
 
     def _look_again(self, command: api.Open) -> api.Open | Refusal:
         if command.session in self._coming:
@@ -199,13 +231,15 @@ class Admission:
         """What is there for that name in line; None = as if nobody waited."""
         ahead = [] if line is None else list(self._line.before(line, self._clock.now()))
         card = served.loaded.card.name
+        places = self._weights.places(card)
         return Headroom(
             share_used=sum(self.share(session) for session in self._sessions.values() if not session.suspended)
             + sum(need.share for _, need in ahead),
             share_cap=self._spec.share_cap,
             slots_used=served.pool.taken + sum(other == card for other, _ in ahead),
-            slots=served.pool.slots,
+            slots=places,
             bytes_used=sum(other.pool.bytes_used for other in self._served.values())
-            + sum(need.bytes for _, need in ahead),
-            bytes_budget=sum(other.pool.bytes_budget for other in self._served.values()),
+            + sum(need.bytes for other, need in ahead if self._weights.awake(other)),
+            bytes_budget=sum(other.pool.bytes_budget for other in self._served.values())
+            + (places - served.pool.slots) * served.pool.spec.bytes_per_session,
         )

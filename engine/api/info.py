@@ -63,7 +63,8 @@ class Capacity(Message, frozen=True):
 
     `device`: its name on this server; `device_model`: what it is; `device_bytes`: all of its memory that counts.
     `price_us`: device time of a chunk that lasts `chunk_us`. `pools`: of this card; what all cards of a device share is
-    told with the first of them.
+    told with the first of them. `on_device`: its weights are there; else it waits for its turn, which comes when nobody
+    is in the worlds of the cards `in_the_way`.
     `sessions`: all that were let in, `asleep` of them without a slot. `waiting`: who stands in the device's line.
     `starts_failed`: of a spare worker, since one that succeeded.
     `degraded`: sessions that were let in with fewer steps than the default.
@@ -98,6 +99,8 @@ class Capacity(Message, frozen=True):
     device_bytes: int = 0
     chunk_us: int = 0
     pools: tuple[PoolBytes, ...] = ()
+    on_device: bool = True
+    in_the_way: tuple[str, ...] = ()
 
     def share(self, price_us: int) -> float:
         """Of the device's time that a session takes whose chunks have that price."""

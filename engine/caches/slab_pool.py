@@ -201,6 +201,12 @@ class SlabPool:
         """Entries that several slots share count once."""
         return len(self._owners.counts) * self.spec.bytes_per_entry + self.taken * self.spec.carry_bytes
 
+    def resize(self, slots: int) -> None:
+        """Have so many slots from now on; nobody may be in one. Raises `PoolCorrupt`."""
+        if self._taken:
+            raise PoolCorrupt(f"{self.taken} slots are taken while the pool gets {slots}")
+        self.slots, self._owners = slots, Owners(slots, self.spec.ring)
+
     def acquire(self) -> CacheSlot:
         """An empty slot; raises `PoolFull`."""
         number = next((n for n in range(self.slots) if n not in self._taken), None)

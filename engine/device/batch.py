@@ -18,6 +18,7 @@ from ...models.contract.loop import StepKind
 from ...models.contract.placement import Placement
 from ...models.shared import serial
 from ..caches.entry_io import transfer
+from ..caches.weights_io import move
 from .faults import FaultOf, ShortBatch, fault_of
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ def _made(batch: Batch) -> list[Any]:
         return [runtime.encode_prompt(text) for text in batch.rows]
     if batch.kind is StepKind.CACHE_IO:
         return [transfer(batch.loaded, row) for row in batch.rows]
+    if batch.kind is StepKind.WEIGHTS_IO:
+        for row in batch.rows:
+            move(batch.loaded, row)
+        return [None] * len(batch.rows)
     results = runtime.execute(batch.kind, batch.rows, batch.views)
     if len(results) != len(batch.rows):
         raise ShortBatch(f"{batch.kind} of '{batch.loaded.card.name}': {len(batch.rows)} rows, {len(results)} results")

@@ -100,6 +100,10 @@ class Dispatcher:
         """Sessions whose steps wait and could be taken back."""
         return tuple(session for queue in self._queues for session in queue.waiting)
 
+    def uses(self, card: str) -> bool:
+        """Whether a step of that card waits or runs."""
+        return any(card in queue.cards for queue in self._queues)
+
     def withdraw(self) -> None:
         """Take back the steps of cancelled scopes that have not started: they are at a boundary."""
         for queue in self._queues:

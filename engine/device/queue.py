@@ -7,6 +7,7 @@ What stands ready begins without a hand-over; it is decided anew with everything
 """
 
 import asyncio
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -122,6 +123,13 @@ class DeviceQueue:
     def waiting(self) -> tuple[str, ...]:
         """Sessions whose steps have not been handed to the device."""
         return tuple(waiting.ticket.session for waiting in self._queue.values())
+
+    @property
+    def cards(self) -> frozenset[str]:
+        """Of all steps that wait, stand ready or run."""
+        flights = (flight.tickets for flight in (self._running, self._staged) if flight is not None)
+        tickets = [*(waiting.ticket for waiting in self._queue.values()), *itertools.chain(*flights)]
+        return frozenset(ticket.key.card for ticket in tickets)
 
     async def submit(
         self, ticket: Ticket, loaded: LoadedCard, row: Any, view: CacheView | None, scope: CancelScope

@@ -127,6 +127,8 @@ class Prompts:
 
     async def _run(self, text: str) -> object:
         services, step = self._services, self._served.prompt_step()
+        if (components := self._served.loaded.components) is not None:
+            await services.weights.until_there(self._served, components.prompts, self._context.scope)
         now, price = services.clock.now(), services.costs.price(step, 1)
         ran = await services.dispatcher.run(
             self._served.loaded,

@@ -22,14 +22,17 @@ from ...clock import Clock, SystemClock
 from ...models import catalog
 from ...models.contract.loaded import LoadedCard
 from ...models.contract.recipe import RuntimeChoice
-from ...models.holding import DoesNotFit, check
+from ...models.holding import DoesNotFit, Memory, check, fit_together
 from .. import api
 from ..caches.store import SnapshotFolder
+from ..caches.weights_io import WeightsRow, move
 from ..cost_store import CostStore
 from ..device.device import Device, ThreadDevice
 from ..engine import Engine
 from ..output.encode import H264Encoder
 from ..spec import EngineSpec
+from ..weights.away import WeightsAway, put_away
+from ..weights.shares import away_for
 from . import ipc
 from .devices import WorkerDevice
 from .spec import store_of
@@ -44,14 +47,16 @@ Load = Callable[[str, RuntimeChoice | None, Path | None, bytes], LoadedCard]
 
 @dataclass(frozen=True, slots=True)
 class WorkerParts:
-    """What a worker is made of: on what cards run, how they are loaded there, what makes packets of frames, and what
-    keeps checkpoints in the edge's folders.
+    """What a worker is made of: on what cards run, how they are loaded there, what makes packets of frames, what keeps
+    checkpoints in the edge's folders, and where weights are that left the device, and how they leave.
     """
 
     device: Device
     load: Load = catalog.load
     encoder: type[H264Encoder] = H264Encoder
     store: Callable[[Path, Path | None, EngineSpec], SnapshotFolder] = store_of
+    away: Callable[[EngineSpec, Path | None], WeightsAway] = away_for
+    move: Callable[[LoadedCard, WeightsRow], None] = move
 
 
 MakeParts = Callable[[Clock, ipc.Boot], WorkerParts]
@@ -101,12 +106,15 @@ class WorkerServer:
 
     async def _serve(self, boot: ipc.Boot) -> None:
         parts = self._parts(self._clock, boot)
-        await asyncio.to_thread(check_fit, boot, parts.device)
+        away = parts.away(boot.spec, Path(boot.disk) if boot.disk else None)
+        together = await asyncio.to_thread(check_fit, boot, parts.device)
         published = {card: Path(place) for card, place in boot.checkpoints.items()}
-        loaded = [
-            await asyncio.to_thread(parts.load, card, boot.choice, published.get(card), boot.options.get(card, b""))
-            for card in boot.cards
-        ]
+        loaded: list[LoadedCard] = []
+        for card in boot.cards:
+            if loaded and not together:
+                await asyncio.to_thread(put_away, loaded[-1], away, parts.move)
+            options = boot.options.get(card, b"")
+            loaded.append(await asyncio.to_thread(parts.load, card, boot.choice, published.get(card), options))
         check_device(boot.device)
         folder = Path(boot.folder)
         self._folder = parts.store(folder, Path(boot.disk) if boot.disk else None, boot.spec)
@@ -121,6 +129,7 @@ class WorkerServer:
             checkpointed=self._checkpointed,
             prices=prices,
             adapters=Path(boot.adapters) if boot.adapters else None,
+            away=away,
         )
         try:
             await engine.start()
@@ -194,18 +203,20 @@ class WorkerServer:
             os._exit(1)
 
 
-def check_fit(boot: ipc.Boot, device: Device) -> None:
+def check_fit(boot: ipc.Boot, device: Device) -> bool:
     """Raise `DoesNotFit` for a card of published weights of which the device cannot hold one session, before they are
-    read.
+    read. False where each fits and not all of them together.
     """
     catalog.prepare(boot.cards)
+    counted, memory = [], device.memory()
     for name in set(boot.cards) & set(catalog.names()):
         options = boot.options.get(name, b"")
         footprint, card = catalog.counted(name, options), catalog.card(name, options)
         if footprint is not None:
-            memory, choice = device.memory(), boot.choice or card.recipe.default
-            total = boot.spec.memory or memory.total
-            check(card, footprint, choice.precision, total, boot.spec.memory or memory.free)
+            choice, total = boot.choice or card.recipe.default, boot.spec.memory or memory.total
+            counted.append(check(card, footprint, choice.precision, total, boot.spec.memory or memory.free))
+    free = Memory(boot.spec.memory or memory.total, boot.spec.memory or memory.free)
+    return fit_together(free, counted, boot.spec.max_rows)
 
 
 def _end_without_heart(beating: "asyncio.Task[None]") -> None:

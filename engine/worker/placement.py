@@ -12,18 +12,21 @@ from .. import api
 
 @dataclass(frozen=True, slots=True)
 class Vacancy:
-    """One device for one room. `fits`: beside all that is in, by the last figures it told."""
+    """One device for one room. `fits`: beside all that is in, by the last figures it told.
+    `on_device`: its card's weights need not come first."""
 
     ready: bool
     fits: bool
+    on_device: bool
     late_us: float
     share: float
     sessions: int
 
     @property
-    def rank(self) -> tuple[bool, bool, int, int, int]:
+    def rank(self) -> tuple[bool, bool, bool, int, int, int]:
         """The smallest is taken. Milliseconds and hundredths of a device: what is below is chance."""
-        return not self.ready, not self.fits, round(self.late_us / 1000), round(100 * self.share), self.sessions
+        late, share = round(self.late_us / 1000), round(100 * self.share)
+        return not self.ready, not self.fits, not self.on_device, late, share, self.sessions
 
 
 def vacancy(
@@ -47,7 +50,8 @@ def vacancy(
     measured = sum(max(0, info.late_us) for info in playing) / max(1, len(playing))
     return Vacancy(
         ready=ready,
-        fits=awake < entry.sessions_max and (share == 0.0 or after <= entry.share_max + 1e-9),
+        on_device=entry.on_device,
+        fits=not entry.in_the_way and awake < entry.sessions_max and (share == 0.0 or after <= entry.share_max + 1e-9),
         late_us=max(0, entry.price_us - entry.chunk_us) + measured,
         share=after,
         sessions=sum(each.sessions + pending[each.card] for each in capacity),

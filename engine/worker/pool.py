@@ -20,7 +20,7 @@ from .placement import Vacancy, vacancy
 log = logging.getLogger(__name__)
 
 LINES_MAX = 256
-NOT_SERVED = Vacancy(ready=False, fits=False, late_us=0.0, share=0.0, sessions=0)
+NOT_SERVED = Vacancy(ready=False, fits=False, on_device=False, late_us=0.0, share=0.0, sessions=0)
 """Of a worker that does not say that it has the card: it is asked last, and says why not."""
 
 
@@ -55,7 +55,8 @@ class WorkerPool:
             return await self._open_at(self._workers[0], command, events)
         refusals: list[api.Refused] = []
         ranked = self._ranked(command.card)
-        for worker in ranked:
+        there = [worker for worker in ranked if _on_device(worker, command.card)]
+        for worker in there:
             answer = await self._open_at(worker, msgspec.structs.replace(command, line=""), events)
             if isinstance(answer, api.Opened):
                 self._lines.pop(command.line, None)
@@ -63,10 +64,12 @@ class WorkerPool:
             refusals.append(answer)
             if answer.reason is api.RefusalReason.CONFLICT:
                 return answer  # closed while it was opening
-        full = [worker for worker, no in zip(ranked, refusals, strict=True) if no.figures is not None]
-        if not command.line or not full:
+        full = [worker for worker, no in zip(there, refusals, strict=True) if no.figures is not None]
+        elsewhere = [worker for worker in ranked if worker not in there]
+        if not elsewhere and (not command.line or not full):
             return next((no for no in refusals if no.figures is not None), refusals[0])
-        answer = await self._open_at(self._line_of(command.line, full), command, events)
+        waits_at = self._line_of(command, full + elsewhere) if command.line else elsewhere[0]
+        answer = await self._open_at(waits_at, command, events)
         if isinstance(answer, api.Opened):
             self._lines.pop(command.line, None)
         return answer
@@ -170,9 +173,10 @@ class WorkerPool:
         self._homes.pop(session, None)
         self._cards.pop(session, None)
 
-    def _line_of(self, name: str, full: Iterable[WorkerClient]) -> WorkerClient:
-        """Where that name waits: where it did before, else where the fewest do."""
-        worker = self._lines.pop(name, None) or min(full, key=_waiting)
+    def _line_of(self, command: api.Open, full: Iterable[WorkerClient]) -> WorkerClient:
+        """Where that name waits: where it did before, else where its card can come to at once, or the fewest wait."""
+        name = command.line
+        worker = self._lines.pop(name, None) or min(full, key=lambda worker: _waiting(worker, command.card))
         self._lines[name] = worker
         while len(self._lines) > LINES_MAX:
             del self._lines[next(iter(self._lines))]
@@ -209,5 +213,12 @@ class WorkerPool:
         self._cards.clear()
 
 
-def _waiting(worker: WorkerClient) -> tuple[bool, int]:
-    return not worker.ready, max((entry.waiting for entry in worker.capacity()), default=0)
+def _waiting(worker: WorkerClient, card: str) -> tuple[bool, bool, int]:
+    entries = worker.capacity()
+    comes = any(entry.card == card and not (entry.on_device or entry.in_the_way) for entry in entries)
+    return not worker.ready, not comes, max((entry.waiting for entry in entries), default=0)
+
+
+def _on_device(worker: WorkerClient, card: str) -> bool:
+    """As far as it has told."""
+    return all(entry.on_device for entry in worker.capacity() if entry.card == card)

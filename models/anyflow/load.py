@@ -11,6 +11,7 @@ from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import Precision, RuntimeChoice
+from ..shared.components import TorchComponents
 from ..shared.video.pictures import frames_on
 from ..weights import WeightsError
 from .loop import AnyFlowCarry, AnyFlowLoop
@@ -38,6 +39,9 @@ def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: 
         module.to(device)
     frame = frames_on(card.frame, device)
     runtime = AnyFlowRuntime(networks, device, frame)
-    return LoadedCard(
-        replace(card, frame=frame), choice, weights, {CHUNK_ROLLOUT: AnyFlowLoop(spec)}, runtime, AnyFlowCarry, runtime
+    components = TorchComponents(
+        {"transformer": networks.transformer, "vae": networks.vae, "text_encoder": networks.text_encoder},
+        prompts=("text_encoder",),
     )
+    card, loops = replace(card, frame=frame), {CHUNK_ROLLOUT: AnyFlowLoop(spec)}
+    return LoadedCard(card, choice, weights, loops, runtime, AnyFlowCarry, runtime, components=components)

@@ -8,6 +8,7 @@ import msgspec
 
 from .adapters import AdapterHost
 from .card import ModelCard
+from .components import ComponentWeights
 from .conditions import PromptMeaning
 from .faults import CardFault
 from .footprint import Footprint
@@ -83,8 +84,8 @@ class LoadedCard:
     down after each step. `shares`: its runtime reads entries where they lie, also in other slots (`cache.place`); a
     card without it copies what a fork shares. `prompt_carry`: of its prompt loop. `meaning`: which words of a prompt
     count, where the family can tell. `footprint`: of published weights, at the recipe's default precision. `guidance`:
-    how its loop guides, where it does. `adapters`: where low-rank weights may stand beside its own. Raises `CardFault`
-    when the loops are not the card's.
+    how its loop guides, where it does. `adapters`: where low-rank weights may stand beside its own. `components`: where
+    its weights can leave the device and come back. Raises `CardFault` when the loops are not the card's.
     """
 
     card: ModelCard
@@ -101,6 +102,7 @@ class LoadedCard:
     footprint: Footprint | None = None
     guidance: str = ""
     adapters: AdapterHost | None = None
+    components: ComponentWeights | None = None
     shares: bool = False
 
     def __post_init__(self) -> None:

@@ -32,8 +32,8 @@ CHUNK_ROLLOUT = "chunk_rollout"
 class StepKind(StrEnum):
     """The smallest schedulable actions; indivisible.
 
-    `preview`: what a result will look like, made on the way. `token`: one token of a text. `cache_io` is the engine's
-    own: cache entries to and from bytes.
+    `preview`: what a result will look like, made on the way. `token`: one token of a text. Two are the engine's own:
+    `cache_io`, cache entries to and from bytes, and `weights_io`, a slice of a card's weights to or from the host.
     """
 
     PROMPT_ENCODE = "prompt_encode"
@@ -46,6 +46,7 @@ class StepKind(StrEnum):
     PREVIEW = "preview"
     TOKEN = "token"
     CACHE_IO = "cache_io"
+    WEIGHTS_IO = "weights_io"
 
 
 class Commit(StrEnum):

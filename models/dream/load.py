@@ -5,6 +5,7 @@ from pathlib import Path
 from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
+from ..shared.components import TorchComponents
 from ..shared.road.initial_latents import load_openings
 from ..shared.road.text import load_text
 from ..weights import digest
@@ -20,9 +21,10 @@ def load_dream(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     card = dream_card()
     openings = load_openings(folder / "openings.safetensors", PICTURE_TOKENS, CHANNELS)
     text = load_text(folder / "text.safetensors")
-    runtime = DreamRuntime(*load_networks(folder), text.look)
+    transformer, autoencoder = load_networks(folder)
+    runtime = DreamRuntime(transformer, autoencoder, text.look)
     files = [folder / component.file for component in card.components]
     loops = {CHUNK_ROLLOUT: DreamLoop(openings)}
-    return LoadedCard(
-        card, chosen, digest(files), loops, runtime, DreamCarry, runtime, meaning=text.meaning, shares=True
-    )
+    components = TorchComponents({"transformer": transformer, "autoencoder": autoencoder})
+    made = card, chosen, digest(files), loops, runtime, DreamCarry, runtime
+    return LoadedCard(*made, meaning=text.meaning, shares=True, components=components)

@@ -6,6 +6,7 @@ from ..contract.intercept import intercept
 from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
+from ..shared.components import TorchComponents
 from ..shared.road.initial_latents import load_openings
 from ..shared.road.text import load_text
 from ..weights import digest
@@ -28,5 +29,6 @@ def load_drive(folder: Path, choice: RuntimeChoice | None) -> LoadedCard:
     files = [folder / component.file for component in card.components]
     loops = {CHUNK_ROLLOUT: DriveLoop(openings)}
     made = card, chosen, digest(files), loops, runtime, DriveCarry, runtime
-    loaded = LoadedCard(*made, meaning=text.meaning, shares=True)
+    components = TorchComponents({"transformer": transformer, "autoencoder": autoencoder})
+    loaded = LoadedCard(*made, meaning=text.meaning, shares=True, components=components)
     return loaded if chosen.exact else intercept(loaded, SkipLastPass(SKIP_BELOW))

@@ -10,6 +10,7 @@ from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import Precision, RuntimeChoice
+from ..shared.components import TorchComponents
 from ..shared.random_weights import draw
 from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
@@ -34,6 +35,9 @@ def load(spec: MatrixGameSpec, card: ModelCard, choice: RuntimeChoice, checkpoin
     if choice.invariant:
         networks.transformer.invariant()
     runtime = MatrixGameRuntime(spec, networks, frame, choice.invariant)
+    components = TorchComponents(
+        {"transformer": networks.transformer, "vae": networks.vae, "image_encoder": networks.image_encoder.network}
+    )
     return LoadedCard(
         replace(card, frame=frame),
         choice,
@@ -42,6 +46,7 @@ def load(spec: MatrixGameSpec, card: ModelCard, choice: RuntimeChoice, checkpoin
         runtime,
         MatrixGameCarry,
         runtime,
+        components=components,
     )
 
 

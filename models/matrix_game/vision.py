@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...kernels.philox import NoiseKey, gaussian
@@ -20,6 +20,11 @@ _MEAN, _STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27
 
 
 class ImageEncoder(Protocol):
+    @property
+    def network(self) -> nn.Module | None:
+        """What has weights on the device."""
+        ...
+
     def tokens(self, picture_3HW: Tensor) -> Tensor:
         """[image tokens, image width] of a picture in [-1, 1]."""
         ...
@@ -29,7 +34,7 @@ class DrawnVision:
     """Patches by a drawn matrix: no meaning, but another picture gives other tokens."""
 
     def __init__(self, spec: MatrixGameSpec) -> None:
-        self._count = spec.image_tokens
+        self._count, self.network = spec.image_tokens, None
         self._matrix = torch.from_numpy(gaussian(NoiseKey(5, 0, 0, 0), (48, spec.image_width))) / 48**0.5
 
     def tokens(self, picture_3HW: Tensor) -> Tensor:
@@ -43,7 +48,7 @@ class ClipVision:
     """`CLIPVisionModel` of transformers."""
 
     def __init__(self, model: Any) -> None:
-        self._model = model.eval().requires_grad_(False)
+        self._model = self.network = model.eval().requires_grad_(False)
 
     @classmethod
     def load(cls, folder: Path, dtype: torch.dtype) -> "ClipVision":

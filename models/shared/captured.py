@@ -71,6 +71,10 @@ class CapturedPasses:
     def keys(self) -> tuple[CacheKey, ...]:
         return tuple(self._forms)
 
+    def forget(self) -> None:
+        """Weights or caches are elsewhere: what was captured reads where they were."""
+        self._forms.clear()
+
     def run(self, kind: str, function: Pass, arguments: Arguments) -> Tensor:
         """`function(*arguments)`; every argument and the result have the rows in front. Raises `CompileMismatch`."""
         rows = len(arguments[0])

@@ -17,6 +17,7 @@ from ..contract.recipe import RuntimeChoice
 from ..shared import lora_file
 from ..shared.captured import CapturedPasses, cuda_graph
 from ..shared.compiled import CompileCache, require_compiler
+from ..shared.components import TorchComponents
 from ..shared.fp8 import narrow
 from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
@@ -57,6 +58,16 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
     if choice.invariant:
         sharing, card = Sharing.INVARIANT, replace(card, parity=Parity(exact=True, tolerance=0.0))
     runtime = WanRuntime(spec, networks, dtype, sharing, choice.precision.narrow_kv, compiled, card.frame, captured)
+    components = TorchComponents(
+        {
+            "transformer": networks.transformer,
+            "vae": networks.vae,
+            "tiny_decoder": networks.tiny,
+            "text": networks.text.network,
+        },
+        prompts=("text",),
+        moved=(lambda: None) if captured is None else captured.forget,
+    )
     if isinstance(spec.plan, Clip):
         return LoadedCard(
             card,
@@ -67,10 +78,12 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
             ClipCarry,
             state=ClipState,
             adapters=runtime.adapters,
+            components=components,
             guidance=f"{Policy.BATCHED} {spec.clip.guidance}",
         )
     loops = {CHUNK_ROLLOUT: WanLoop(spec, card.recipe)}
-    return LoadedCard(card, choice, total, loops, runtime, WanCarry, runtime, adapters=runtime.adapters, shares=True)
+    made = card, choice, total, loops, runtime, WanCarry, runtime
+    return LoadedCard(*made, adapters=runtime.adapters, components=components, shares=True)
 
 
 def _published(spec: WanSpec, manifest: Manifest, root: Path, dtype: torch.dtype) -> tuple[WanNetworks, str]:

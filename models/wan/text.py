@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...kernels.philox import raw
 from .spec import WanShape
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 
 class TextEncoder(Protocol):
+    @property
+    def network(self) -> nn.Module | None:
+        """What has weights on the device."""
+        ...
+
     def encode(self, text: str) -> Tensor:
         """[text_length, text_dim], zeros after the last token."""
         ...
@@ -29,7 +34,7 @@ class DrawnText:
     """Every word a vector drawn from its hash: no meaning, but equal words are equal and order matters."""
 
     def __init__(self, shape: WanShape) -> None:
-        self._shape = shape
+        self._shape, self.network = shape, None
 
     def encode(self, text: str) -> Tensor:
         out = np.zeros((self._shape.text_length, self._shape.text_dim), np.float32)
@@ -46,6 +51,7 @@ class Umt5Text:
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", model: "UMT5EncoderModel", length: int) -> None:
         self._tokenizer, self._model, self._length = tokenizer, model, length
+        self.network: nn.Module = model
         model.train(False)
 
     @classmethod

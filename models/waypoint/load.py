@@ -7,6 +7,7 @@ from ..contract.card import ModelCard
 from ..contract.loaded import LoadedCard
 from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import RuntimeChoice
+from ..shared.components import TorchComponents
 from ..shared.random_weights import draw
 from ..shared.video.pictures import frames_on
 from ..weights import WeightsError
@@ -35,6 +36,7 @@ def load(spec: WaypointSpec, card: ModelCard, choice: RuntimeChoice, checkpoint:
         WaypointCarry,
         runtime,
         runtime,
+        components=TorchComponents({"transformer": networks.transformer, "decoder": networks.decoder}),
     )
 
 

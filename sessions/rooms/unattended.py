@@ -1,10 +1,12 @@
 """Which world that nobody attends gives way to who waits in line: one that holds what is waited for. Pure.
 
 A world holds a place of its card and a share of the time of its device; one that sleeps holds neither. Memory is
-divided into places, so it is not looked at by itself.
+divided into places, so it is not looked at by itself; but where cards take turns, one comes to the device when nobody
+is in the worlds of those in its way any more.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...engine.api import Capacity, SessionInfo
@@ -41,6 +43,8 @@ class Fleet:
         entry = there.get(card)
         if entry is None:
             return False
+        if not _emptied(entry.in_the_way, there, gone):
+            return False
         alike = sum(info.card == card for info in gone)
         places = entry.sessions - entry.asleep - alike
         freed = sum(there[info.card].share(info.price_us) for info in gone if info.card in there)
@@ -49,3 +53,10 @@ class Fleet:
         # One for one always goes: it may have been let in with fewer steps, and so may the next.
         enough = alike > 0 or share <= EPSILON or share + needed <= entry.share_max + EPSILON
         return places < entry.sessions_max and enough
+
+
+def _emptied(cards: Sequence[str], there: Mapping[str, Capacity], gone: Sequence[SessionInfo]) -> bool:
+    """Whether nobody is in the worlds of these cards any more."""
+    left = Counter({card: there[card].sessions - there[card].asleep for card in cards if card in there})
+    left.subtract(info.card for info in gone if info.card in left)
+    return max(left.values(), default=0) <= 0
