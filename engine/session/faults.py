@@ -11,7 +11,11 @@ from .mailbox import Mailbox
 log = logging.getLogger(__name__)
 
 IN_A_ROW = 4
-"""So often a chunk is made, each time from the last commit and under newer conditions, before somebody is asked."""
+"""So often a chunk is made, under newer conditions each time, before somebody is asked: from the last commit at first,
+then from what was written down of the world, in case that its memory on the device is what is bad.
+"""
+FROM_CHECKPOINT = {2: 1, 3: 2}
+"""After so many: from the last checkpoint, from the one before."""
 
 
 class Faults:
@@ -23,6 +27,12 @@ class Faults:
         self._session, self._emit, self._counters = context.session, context.emit, context.counters
         self._mailbox = mailbox
         self._in_a_row = self._chunks = 0
+        self._step_back = 0
+
+    def step_back(self) -> int:
+        """Which checkpoint the world should be made again from: 1 = the last one, 0 = none. It is asked for once."""
+        tries, self._step_back = self._step_back, 0
+        return tries
 
     def forgive(self) -> None:
         """Somebody tries again."""
@@ -34,6 +44,7 @@ class Faults:
         self._chunks = self._counters.chunks
         self._counters.faults += 1
         fatal = halt or self._in_a_row >= IN_A_ROW
+        self._step_back = 0 if fatal else FROM_CHECKPOINT.get(self._in_a_row, 0)
         if fatal:
             self._mailbox.pause()
         if halt:

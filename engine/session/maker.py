@@ -81,6 +81,7 @@ class ChunkMaker:
             self._failed(chunk, problem)
         else:
             carry = outcome.carry
+            self._world.lived.append(api.Begin(self._world.session, chunk.number, chunk.conditions))
             self._pacer.take(chunk, outcome, self._mailbox.epoch)
         finally:
             chunk.overlap.end(carry)
@@ -106,6 +107,7 @@ class ChunkMaker:
         session, released = self._world.session, chunk.overlap.released
         if not isinstance(problem, Superseded):
             if released:
+                self._world.lived.append(api.Begin(session, chunk.number, chunk.conditions))
                 self._context.emit(chunk.done(session, None, 0, late=False))
             self._faults.chunk_failed(chunk.number, problem, halt=released)
         elif not released:  # else the session ends

@@ -32,7 +32,7 @@ async def restore(
         prompts.learn_embedding(key, embedding)
     if data is not None:
         await write_back(context, prompts, data)
-    since = world.number
+    since, lived = world.number, [*world.lived]
     for step in resume_state.history:
         match step:
             case api.Supersede() if step.epoch > world.epoch:
@@ -53,4 +53,6 @@ async def restore(
         raise SnapshotMismatch(
             f"chunk {resume_state.progress.chunk} should be next, the history leads to {world.number}"
         )
+    world.lived.clear()
+    world.lived.extend(lived or resume_state.history)
     log.info("session %s goes on at chunk %d, made again from chunk %d on", context.session, world.number, since)

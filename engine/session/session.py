@@ -207,7 +207,10 @@ class EngineSession:
         """Return when the session may ask for a chunk: its world is in a slot, and it is not paused."""
         while True:
             self._scope.check()
-            if self._suspension.resume_state is not None:
+            if tries := self._faults.step_back():
+                await self._maker.settled()
+                await self._suspension.step_back(tries)
+            elif self._suspension.resume_state is not None:
                 await self._restore()
             elif self._mailbox.paused:
                 await self._stand_still()
@@ -261,6 +264,9 @@ class EngineSession:
         except Superseded:
             raise
         except Exception as problem:  # it stays suspended, until somebody tries again
+            if self._suspension.stepped_back:
+                self._faults.chunk_failed(self.progress.chunk, problem, halt=False)
+                return
             log.exception("session %s cannot be restored", self.session)
             self._faults.tell("lost", f"{type(problem).__name__}: {problem}", halt=True)
         else:

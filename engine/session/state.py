@@ -20,12 +20,12 @@ class SessionState(StrEnum):
 PAUSED, WAITING, DUE, RUNNING, SUSPENDED, CLOSED = SessionState
 
 #   waiting --its time--> due --Begin--> running --boundary--> waiting      closed: from everywhere, for good
-#   paused --a while--> suspended --resumed, and it fits--> waiting
+#   paused --a while--> suspended --resumed, and it fits--> waiting      running --bad chunks--> suspended, made again
 MOVES: Mapping[SessionState, frozenset[SessionState]] = {
     PAUSED: frozenset({PAUSED, WAITING, SUSPENDED, CLOSED}),
     WAITING: frozenset({WAITING, DUE, PAUSED, CLOSED}),
     DUE: frozenset({WAITING, RUNNING, PAUSED, CLOSED}),
-    RUNNING: frozenset({WAITING, PAUSED, CLOSED}),
+    RUNNING: frozenset({WAITING, PAUSED, SUSPENDED, CLOSED}),
     SUSPENDED: frozenset({WAITING, PAUSED, SUSPENDED, CLOSED}),
     CLOSED: frozenset(),
 }

@@ -40,6 +40,8 @@ class Suspension:
         self._context, self._world, self._services = context, context.world, context.services
         self._prompts, self._driver, self._fits = prompts, driver, fits
         self.resume_state: ResumeState | None = None
+        self.stepped_back = False
+        """It was suspended because its chunks were bad: to be made again from an earlier checkpoint."""
         self._snapshot: bytes | None = None
         self._retiring: asyncio.TimerHandle | None = None
 
@@ -50,6 +52,7 @@ class Suspension:
     def over(self) -> None:
         """It came from elsewhere, and is a world now."""
         self.resume_state = self._snapshot = None
+        self.stepped_back = False
 
     async def suspend(self) -> bool:
         """Write the world down and leave its slot. False when that was not possible: then the session keeps its slot.
@@ -78,6 +81,29 @@ class Suspension:
         self.keep(ResumeState(self._context.opening, progress=api.Progress(chunk=taken.head.number)), data)
         self._world.leave_slot()
         self._retiring = loop.call_later(RETIRE_AFTER, self._retire)
+        return True
+
+    async def step_back(self, tries: int) -> bool:
+        """Leave the slot, to be made again from the last checkpoint (`tries` 1) or an earlier one. False when there is
+        none from which on everything is known: then the world stays as it is.
+
+        Call at a boundary, and let nothing run meanwhile.
+        """
+        store, world, loop = self._services.store, self._world, asyncio.get_running_loop()
+        if store is None or not world.served.portable:
+            return False
+        marks = await loop.run_in_executor(self._services.encoders, store.marks, world.session)
+        end = world.number if self.resume_state is None else self.resume_state.progress.chunk
+        steps = world.between(marks[-tries], end) if len(marks) >= tries else None
+        if steps is None:
+            return False
+        marked = await loop.run_in_executor(self._services.encoders, store.marked, world.session, marks[-tries])
+        if marked is None:
+            return False
+        log.warning("session %s is made again from chunk %d on, up to %d", world.session, marked[0], end)
+        self.keep(ResumeState(self._context.opening, steps, progress=api.Progress(chunk=end)), marked[1])
+        self.stepped_back = True
+        world.leave_slot()
         return True
 
     def stop_retiring(self) -> None:

@@ -3,6 +3,7 @@
 ask -> (a chunk is driven) -> advance | nothing of it is kept            restarts wait for such a boundary
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from ..caches.slab_pool import CacheSlot
 from ..caches.snapshot import PromptProgress
 from ..card import CardRuntime
 from ..drive import NoCache, Writes
+
+LIVED_MAX = 256
 
 
 class SessionWorld:
@@ -35,7 +38,7 @@ class SessionWorld:
         self.carry: Any = None
         self.picture: npt.NDArray[np.uint8] | None = None
         self.generation = 0
-        """Restarts so far: what was noted before one says nothing after it."""
+        """Restarts, and slots that were left, so far: what was noted before one says nothing after it."""
         self.first_frames: api.FirstFrames | None = None
         """What the first chunk starts from; forgotten once that is made."""
         self.written: object | None = None
@@ -48,6 +51,8 @@ class SessionWorld:
         """By stamp: committed entries whose content lies in the store, so that no checkpoint reads them again."""
         self.work = 1.0
         """A chunk's work in chunks without adapters."""
+        self.lived: deque[api.HistoryStep] = deque(maxlen=LIVED_MAX)
+        """The last chunks and restarts that made it what it is."""
         self._restart: tuple[int, int, api.FirstFrames | None] | None = None
 
     def unmake(self) -> None:
@@ -56,6 +61,12 @@ class SessionWorld:
         self.seed, self.branch, self.number, self.epoch = self._first.seed, self._first.branch, 0, 0
         self.carry = self.picture = self.first_frames = self.progress = None
         self.generation += 1
+
+    def between(self, number: int, end: int) -> tuple[api.HistoryStep, ...] | None:
+        """All that was done from chunk `number` up to chunk `end`; None when that is not known any more."""
+        steps = [step for step in self.lived if isinstance(step, api.Supersede) or number <= step.chunk < end]
+        made = [step.chunk for step in steps if isinstance(step, api.Begin)]
+        return tuple(steps) if made == [*range(number, end)] else None
 
     def part_from(self, world: "SessionWorld", branch: int) -> None:
         """Be what another world is at this boundary, with the noise of `branch`. The slot holds its entries."""
@@ -114,6 +125,7 @@ class SessionWorld:
         self.epoch, self.seed, self.carry, self.first_frames = epoch, seed, None, first_frames
         self.progress = None
         self.generation += 1
+        self.lived.append(api.Supersede(self.session, epoch, True, seed, first_frames))
         if self.slot is not None:
             self.slot.restore(0)
 
@@ -127,3 +139,4 @@ class SessionWorld:
         if self.slot is not None:
             self.served.pool.free(self.slot)
             self.slot, self.parts = None, {}
+            self.generation += 1

@@ -30,8 +30,9 @@ LONGLIVE, ANYFLOW, MATRIX = "longlive-1.3b", "anyflow-far-1.3b", "matrix-game-2-
 
 
 class Scene:
-    """An engine of several cards on one simulated device that computes `fast` times as fast as its sheet says; `crossed`: bytes
-    that went to it or from it."""
+    """An engine of several cards on one simulated device, `fast` times as fast as its sheet says. `crossed`: bytes that
+    went to it or from it.
+    """
 
     def __init__(self, sheet: DataSheet, *cards: str, fast: float = 4.0, spec: EngineSpec | None = None) -> None:
         prices = {name: computed(name, sheet) for name in cards}
