@@ -6,6 +6,7 @@ The HTTP port answers at once; `/readyz` says 503 until the card is loaded, warm
 import asyncio
 import os
 import random
+import shutil
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from ..engine.worker.client import WorkerClient, WorkerFailed
 from ..engine.worker.devices import WorkerDevice
 from ..engine.worker.pool import WorkerPool
 from ..engine.worker.process import WorkerProcess
-from ..engine.worker.spec import WorkerSpec
+from ..engine.worker.spec import WorkerSpec, fresh_folder
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
 from ..models.family import BadOption
@@ -146,10 +147,12 @@ async def _serve(
         SPARE_AFTER_S,
         options,
         adapters=spec.adapters.folder,
+        ledgers=(ledgers := fresh_folder()),
     )
     clock = SystemClock()
     engine = WorkerPool(workers(serving, spec.devices, clock))
     async with AsyncExitStack() as stack:
+        stack.callback(shutil.rmtree, ledgers, ignore_errors=True)
         opened = await stack.enter_async_context(_store(spec))
         stack.push_async_callback(engine.close)
         archive = _archive(spec)
@@ -194,7 +197,7 @@ async def _serve(
 def workers(serving: WorkerSpec, devices: Sequence[WorkerDevice], clock: Clock) -> tuple[WorkerClient, ...]:
     """One for each device, which it has to itself or shares with others in equal parts."""
     memory, cores = host_memory(), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    parts = [(device, device.part_of(serving.spec, memory, cores or 1)) for device in devices]
+    parts = [(device, device.part_of(serving.spec, memory, cores or 1, len(devices))) for device in devices]
     return tuple(
         WorkerClient(
             replace(serving, device=device, spec=part),

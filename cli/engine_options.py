@@ -54,6 +54,14 @@ class EngineOptions:
     worlds_disk: Annotated[
         int, typer.Option(min=0, metavar="MB", help="Megabytes of disk for them: what memory does not hold, restarts.")
     ] = DEFAULT.worlds_disk // MB
+    weights_memory: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="MB",
+            help="Megabytes of host memory for weights that wait for their turn; else half of what is free.",
+        ),
+    ] = None
     patience: Annotated[
         float,
         typer.Option(min=0.1, help="Seconds a step may take, or ten times its price, before its worker is ended."),
@@ -89,4 +97,5 @@ class EngineOptions:
             worlds_memory=self.worlds_memory * MB,
             worlds_disk=self.worlds_disk * MB,
             fps=self.fps,
+            weights_memory=None if self.weights_memory is None else self.weights_memory * MB,
         )

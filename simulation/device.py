@@ -87,7 +87,10 @@ class SimulatedDevice:
     def load(self, size: int) -> None:
         """So many bytes of weights are read onto it."""
         self.weights += size
-        if self.held > self.total:
+        self._check(size)
+
+    def _check(self, more: int) -> None:
+        if more > 0 and self.held > self.total:
             raise RuntimeError(f"CUDA out of memory: {self.held} of {self.total} bytes")
 
     def claim(self, loaded: LoadedCard, row: WeightsRow) -> None:
@@ -100,8 +103,9 @@ class SimulatedDevice:
                 self.load(-sizes[row.component])
             case AllocateSlots():
                 cache = loaded.card.cache
-                self.slots[loaded.card.name] = row.slots * (0 if cache is None else cache.bytes_per_session)
-                self.load(0)
+                each = 0 if cache is None else cache.bytes_per_session
+                self.slots[loaded.card.name] = row.slots * each
+                self._check(row.slots)
             case _:
                 pass
 

@@ -8,13 +8,15 @@ import asyncio
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..clock import LoopClock
 from ..engine.engine import Engine
 from ..engine.spec import EngineSpec
+from ..engine.weights.away import WeightsAway
 from ..models.contract.placement import Placement
 from . import virtual_time
-from .device import SimulatedDevice
+from .device import PLENTY, SimulatedDevice
 from .encoder import encoder_of
 from .person import SimulatedPerson
 from .prices import CardPrices, cost_by
@@ -75,11 +77,12 @@ def play(setup: Setup, trace: Trace) -> Played:
 
 async def _play(setup: Setup, trace: Trace) -> Played:
     loop, by_name = asyncio.get_running_loop(), setup.by_name
-    device = SimulatedDevice(cost_by(by_name), setup.device, HANDOVER)
+    weights = sum(prices.bytes.weights for prices in setup.cards)
+    device = SimulatedDevice(cost_by(by_name), setup.device, HANDOVER, weights=weights)
     encode = {prices.card.frame: prices.encode for prices in setup.cards}
     encoder = encoder_of(encode.__getitem__, setup.spec.encoder_threads)
     loaded = tuple(prices.loaded() for prices in setup.cards)
-    engine = Engine(loaded, LoopClock(loop), setup.spec, device, encoder)
+    engine = Engine(loaded, LoopClock(loop), setup.spec, device, encoder, away=WeightsAway(PLENTY, Path()))
     await engine.start()
     start, warm = loop.time(), dict(device.worked)
     batches, rows = device.batches, device.rows

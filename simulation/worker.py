@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ..clock import Clock
 from ..engine.caches.store import SnapshotFolder
-from ..engine.spec import EngineSpec
 from ..engine.weights.away import WeightsAway
 from ..engine.worker import ipc
 from ..engine.worker.devices import WorkerDevice
@@ -100,8 +99,8 @@ class VirtualWorker(WorkerProcess):
 
         return replace(parts, load=load, encoder=BlankEncoder, store=self._stored)
 
-    def _stored(self, folder: Path, disk: Path | None, spec: EngineSpec) -> SnapshotFolder:
-        self._folder = MortalFolder(folder, disk)
+    def _stored(self, boot: ipc.Boot) -> SnapshotFolder:
+        self._folder = MortalFolder(Path(boot.folder), Path(boot.disk) if boot.disk else None)
         return self._folder
 
     def _said(self, message: ipc.ToEdge) -> None:

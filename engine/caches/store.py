@@ -11,7 +11,7 @@ Everything is written whole or not at all, parts before the manifest that names 
 Knows nothing of what a world is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 from .parts import PartLost, WorldManifest, WorldPart, checked, manifest_of
@@ -24,7 +24,8 @@ ASIDE = "aside "
 class SnapshotFolder:
     """See the module docstring. `disk` None = nothing is persisted.
 
-    `memory_max`, `disk_max`: bytes of all sessions together; None = as many as there are.
+    `memory_max`, `disk_max`: bytes of all sessions of a server together; None = as many as there are. `ledgers`: a
+    folder in which all that share those bounds count; None = nobody shares them.
     """
 
     def __init__(
@@ -33,9 +34,11 @@ class SnapshotFolder:
         disk: Path | None = None,
         memory_max: int | None = None,
         disk_max: int | None = None,
+        ledgers: Path | None = None,
     ) -> None:
-        self._memory = Tier(folder, memory_max)
-        self._disk = None if disk is None else Tier(disk, disk_max)
+        in_memory, on_disk = (None, None) if ledgers is None else (ledgers / "memory.bytes", ledgers / "disk.bytes")
+        self._memory = Tier(folder, memory_max, in_memory)
+        self._disk = None if disk is None else Tier(disk, disk_max, on_disk)
 
     @property
     def bytes_used(self) -> tuple[int, int]:
@@ -64,10 +67,14 @@ class SnapshotFolder:
             raise PartLost(f"part {missing.digest[:12]} of {missing.size} bytes was to be here and is not")
         manifest = WorldManifest(tuple(named), body, number=number or at).dumps()
         written = len(manifest) + sum(part.size for part in fresh)
-        tier = self._with_room(session, written)
-        for part, data in fresh.items():
-            tier.write(session, file_of(part), data or b"")
-        self._memory.write(session, NEWEST, manifest)
+        tier = self._with_room(session, written, {file_of(part) for part in named})
+        with tier.writing(session, written) as write:
+            for part, data in fresh.items():
+                write(file_of(part), data or b"")
+            if tier is self._memory:
+                write(NEWEST, manifest)
+        if tier is not self._memory:
+            self._memory.write(session, NEWEST, manifest)
         if number is not None:
             self._memory.mark(session, number)
         self._trim(session)
@@ -83,10 +90,12 @@ class SnapshotFolder:
             return 0
         lacking = [part for part in manifest_of(manifest).parts if not self._disk.has(session, file_of(part))]
         written = len(manifest) + sum(part.size for part in lacking)
-        self._disk.check_room(session, written)
-        for part in lacking:
-            self._disk.write(session, file_of(part), self.read(session, part))
-        self._disk.write(session, NEWEST, manifest)
+        if not self._disk.take_room(written):
+            raise self._disk.full(session, written)
+        with self._disk.writing(session, written) as write:
+            for part in lacking:
+                write(file_of(part), self.read(session, part))
+            write(NEWEST, manifest)
         self._trim(session)
         return written
 
@@ -157,8 +166,6 @@ class SnapshotFolder:
         """Make that manifest the newest checkpoint of `session`, as `put` does. Its parts come from session `source`:
         they are shared, not copied. Raises `PartLost`.
         """
-        for tier in self._tiers:
-            tier.recount()
         read = manifest_of(manifest)
         number = number if number is None else read.number or number
         inline: Mapping[WorldPart, bytes | None] = (
@@ -184,7 +191,6 @@ class SnapshotFolder:
             return None if data is None else (session, data)
         if (manifest := self.get(session)) is None:
             return None
-        self._disk.recount()
         self.persist(session)
         name = ASIDE + session
         for part in manifest_of(manifest).parts:
@@ -206,22 +212,23 @@ class SnapshotFolder:
         inline = tuple(self.read(session, part) for part in read.parts)
         return WorldManifest(read.parts, read.body, inline, read.number).dumps()
 
-    def _with_room(self, session: str, size: int) -> "Tier":
-        """Where so many bytes fit; a session's way back is given up before its present is."""
+    def _with_room(self, session: str, size: int, kept: set[str]) -> "Tier":
+        """Where so many bytes fit and were taken; a session's way back is given up before its present, whose parts are
+        `kept`.
+        """
         for _ in range(MARKS_MAX + 1):
             for tier in self._tiers:
-                if tier.has_room(size):
+                if tier.take_room(size):
                     return tier
             if not (marks := self.marks(session)):
                 break
             self._memory.remove(session, f"{marks[0]}.mark")
-            self._trim(session)
-        self._tiers[-1].check_room(session, size)
-        return self._tiers[-1]
+            self._trim(session, kept)
+        raise self._tiers[-1].full(session, size)
 
-    def _trim(self, session: str) -> None:
-        """Remove parts that no manifest of the session names any more."""
-        named = self._memory.named(session)
+    def _trim(self, session: str, kept: Set[str] = frozenset()) -> None:
+        """Remove parts that no manifest of the session names any more, but those."""
+        named = self._memory.named(session) | kept
         self._memory.trim(session, named)
         if self._disk is not None:
             overflowed = {name for name in named if not self._memory.has(session, name)}

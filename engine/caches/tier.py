@@ -1,12 +1,17 @@
-"""One tier of the store: a folder of sessions' folders, and how many bytes it may hold. Blocking."""
+"""One tier of the store: a folder of sessions' folders, and how many bytes it may hold. Blocking.
+
+What each write adds and each removal frees is told to a ledger, which all processes that keep worlds share; no folder
+is counted again. A file that has several names in one folder counts once, in several folders once in each.
+"""
 
 import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from .ledger import ByteLedger
 from .parts import WorldPart, manifest_of
 
 MARKS_MAX = 16
@@ -19,32 +24,43 @@ class StoreFull(OSError):
 
 
 class Tier:
-    """`bytes_max` None = as many as there are."""
+    """`bytes_max` None = as many as there are. `ledger`: a file that processes share; None = this one is alone."""
 
-    def __init__(self, root: Path, bytes_max: int | None) -> None:
+    def __init__(self, root: Path, bytes_max: int | None, ledger: Path | None = None) -> None:
         self._root, self._bytes_max = root, bytes_max
-        self.recount()
+        self._ledger = ByteLedger(ledger, lambda: sum(map(_size, _folders(root))))
 
     @property
     def used(self) -> int:
-        return sum([*self._sizes.values()])
-
-    def recount(self) -> None:
-        """Another process has written here too."""
-        self._sizes = {path.name: _size(path) for path in _folders(self._root)}
+        return self._ledger.used
 
     def holds(self, session: str) -> bool:
-        return self._path(session).name in self._sizes
+        return self._path(session).is_dir()
 
-    def has_room(self, size: int) -> bool:
-        return self._bytes_max is None or self.used + size <= self._bytes_max
+    def take_room(self, size: int) -> bool:
+        """Take so many bytes for what is written next, by `writing`; False when they do not fit."""
+        return self._ledger.take(size, self._bytes_max)
 
-    def check_room(self, session: str, size: int) -> None:
-        """Raise `StoreFull` with the numbers."""
-        if not self.has_room(size):
-            raise StoreFull(
-                f"{size} bytes of session {session}'s world do not fit: {self.used} of {self._bytes_max} are used"
-            )
+    @contextlib.contextmanager
+    def writing(self, session: str, taken: int) -> Iterator[Callable[[str, bytes], None]]:
+        """Gives what writes a file of the session into room that was taken; what is left of that is given back."""
+        left = taken
+
+        def write(name: str, data: bytes) -> None:
+            nonlocal left
+            self._put(session, name, data)
+            left -= len(data)
+
+        try:
+            yield write
+        finally:
+            self._ledger.add(-left)
+
+    def full(self, session: str, size: int) -> StoreFull:
+        """What to raise, with the numbers."""
+        return StoreFull(
+            f"{size} bytes of session {session}'s world do not fit: {self.used} of {self._bytes_max} are used"
+        )
 
     def read(self, session: str, name: str) -> bytes | None:
         try:
@@ -56,41 +72,41 @@ class Tier:
         return (self._path(session) / name).exists()
 
     def write(self, session: str, name: str, data: bytes) -> None:
-        folder = self._path(session)
-        folder.mkdir(parents=True, exist_ok=True)
-        fresh = folder / f"{name}.new"
-        fresh.write_bytes(data)
-        os.replace(fresh, folder / name)
-        self._count(folder)
+        """Whether there is room or not: something small."""
+        self._ledger.add(len(data))
+        self._put(session, name, data)
 
     def link(self, source: str, session: str, part: WorldPart) -> bool:
         """Another name for a part that lies here; False when it does not."""
         folder = self._path(session)
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with contextlib.suppress(FileExistsError):
-                os.link(self._path(source) / file_of(part), folder / file_of(part))
+            os.link(self._path(source) / file_of(part), folder / file_of(part))
+        except FileExistsError:
+            return True
         except FileNotFoundError:
             return False
-        self._count(folder)
+        self._ledger.add(part.size)
         return True
 
     def mark(self, session: str, number: int) -> None:
         """The newest manifest by a second name; of many marks the older ones stand further apart."""
         folder = self._path(session)
-        mark = folder / f"{number}.mark"
-        mark.unlink(missing_ok=True)
-        os.link(folder / NEWEST, mark)
+        self.remove(session, f"{number}.mark")
+        os.link(folder / NEWEST, folder / f"{number}.mark")
         marks = self.marks(session)
         if len(marks) > MARKS_MAX:
             for old in marks[1 : MARKS_MAX // 2 : 2]:
-                (folder / f"{old}.mark").unlink(missing_ok=True)
+                self.remove(session, f"{old}.mark")
 
     def marks(self, session: str) -> list[int]:
         return sorted(int(path.stem) for path in self._path(session).glob("*.mark"))
 
     def remove(self, session: str, name: str) -> None:
-        (self._path(session) / name).unlink(missing_ok=True)
+        path = self._path(session) / name
+        freed = path.stat().st_size if name.endswith(".part") and path.exists() else _frees(path)
+        path.unlink(missing_ok=True)
+        self._ledger.add(-freed)
 
     def named(self, session: str) -> set[str]:
         """Files of parts that manifests here name."""
@@ -101,49 +117,65 @@ class Tier:
         return names
 
     def trim(self, session: str, named: set[str]) -> None:
+        """Remove parts that are not among those."""
         folder = self._path(session)
         for path in folder.glob("*.part"):
             if path.name not in named:
-                path.unlink(missing_ok=True)
-        if folder.exists():
-            with contextlib.suppress(OSError):  # it holds something
-                folder.rmdir()
-        self._count(folder)
+                self.remove(session, path.name)
+        with contextlib.suppress(OSError):  # it is not there, or holds something
+            folder.rmdir()
 
     def hand_over(self, session: str, to: "Tier") -> None:
         """Move the session's folder, over what is there under its name."""
         here, there = self._path(session), to._path(session)
         to.forget(session)
         if here.is_dir():
+            size = _size(here)
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(here, there)
-            to._count(there)
-        self._sizes.pop(here.name, None)
+            to._ledger.add(size)
+            self._ledger.add(-size)
 
     def forget(self, session: str) -> None:
-        folder = self._path(session)
-        shutil.rmtree(folder, ignore_errors=True)
-        self._sizes.pop(folder.name, None)
+        self._drop(self._path(session))
 
     def sweep(self, before: float) -> None:
         for folder in [*_folders(self._root)]:
             if folder.stat().st_mtime < before:
-                shutil.rmtree(folder, ignore_errors=True)
-                self._sizes.pop(folder.name, None)
+                self._drop(folder)
+
+    def _put(self, session: str, name: str, data: bytes) -> None:
+        folder = self._path(session)
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh, freed = folder / f"{name}.new", _frees(folder / name)
+        try:
+            fresh.write_bytes(data)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
+        os.replace(fresh, folder / name)
+        self._ledger.add(-freed)
+
+    def _drop(self, folder: Path) -> None:
+        size = _size(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        self._ledger.add(-size)
 
     def _path(self, session: str) -> Path:
         return self._root / hashlib.sha256(session.encode()).hexdigest()[:32]
 
-    def _count(self, folder: Path) -> None:
-        size = _size(folder)
-        if size:
-            self._sizes[folder.name] = size
-        else:
-            self._sizes.pop(folder.name, None)
-
 
 def file_of(part: WorldPart) -> str:
     return f"{part.digest}.part"
+
+
+def _frees(path: Path) -> int:
+    """Bytes that go when this name of a manifest does: none while it has another one, which is in the same folder."""
+    try:
+        stat = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    return stat.st_size if stat.st_nlink == 1 else 0
 
 
 def _folders(root: Path) -> Iterator[Path]:

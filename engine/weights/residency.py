@@ -20,7 +20,7 @@ from ..cancel import CancelScope, Superseded
 from ..card import CardRuntime
 from ..device.dispatch import Dispatcher
 from .away import WeightsAway, cut
-from .turns import Leave, Turn, Turns
+from .turns import CardTurns, Leaving, TurnPlan
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Residency:
     def __init__(
         self,
         served: Mapping[str, CardRuntime],
-        turns: Turns,
+        turns: CardTurns,
         away: WeightsAway,
         dispatcher: Dispatcher,
         scope: CancelScope,
@@ -52,7 +52,7 @@ class Residency:
         self._wanted: list[str] = []
         self._kept: dict[str, float] = {}
         self._resting: dict[str, float] = {}
-        self._leaving: frozenset[Leave] = frozenset()
+        self._leaving: frozenset[Leaving] = frozenset()
         self._task: asyncio.Task[None] | None = None
 
     def awake(self, card: str) -> bool:
@@ -62,7 +62,7 @@ class Residency:
     def there(self, card: str, components: tuple[str, ...]) -> bool:
         """Whether steps that need no more than these components may run."""
         turn = self.turns.cards[card]
-        return all(name in turn.there and Leave(card, name) not in self._leaving for name in components)
+        return all(name in turn.there and Leaving(card, name) not in self._leaving for name in components)
 
     def places(self, card: str) -> int:
         """Sessions of the card that fit: now, or once its turn has come."""
@@ -163,7 +163,7 @@ class Residency:
                 self._wanted.remove(card)
 
     @contextlib.contextmanager
-    def _going(self, turn: Turn) -> Iterator[None]:
+    def _going(self, turn: TurnPlan) -> Iterator[None]:
         """From the decision on nobody comes into what will go; what did not go is as it was."""
         self._leaving = frozenset(turn.leaving)
         cards = {leave.card for leave in turn.leaving}
@@ -181,7 +181,7 @@ class Residency:
         turn = self.turns.cards[card]
         self._served[card].pool.resize(turn.slots if turn.awake else 0)
 
-    async def _leave(self, leave: Leave) -> None:
+    async def _leave(self, leave: Leaving) -> None:
         served, component = self._served[leave.card], leave.component
         while self._dispatcher.uses(leave.card):
             self._scope.check()

@@ -12,10 +12,10 @@ from ..card import bytes_of
 from ..device.memory import host_memory
 from ..spec import EngineSpec
 from .away import WeightsAway
-from .turns import CardTurn, Turns
+from .turns import CardTurn, CardTurns
 
 
-def turns_of(cards: Sequence[LoadedCard], memory: Memory, spec: EngineSpec, away: WeightsAway) -> Turns:
+def turns_of(cards: Sequence[LoadedCard], memory: Memory, spec: EngineSpec, away: WeightsAway) -> CardTurns:
     """`memory`: of the device, free beside what is loaded and not away. Raises `DoesNotFit` when some card has not one
     session, not even alone.
     """
@@ -24,14 +24,16 @@ def turns_of(cards: Sequence[LoadedCard], memory: Memory, spec: EngineSpec, away
     elsewhere = sum(sizes_of(loaded)[name] for loaded, names in zip(cards, gone, strict=True) for name in names)
     try:
         together = holding.slots(memory.less(elsewhere), counted, spec.slots, spec.max_rows)
-    except DoesNotFit as alone:
+    except DoesNotFit:
         if len(cards) == 1 or any(card.weights and not sizes_of(one) for card, one in zip(counted, cards, strict=True)):
             raise
         turns = _made(cards, gone, (spec.slots,) * len(cards), 0, spec.max_rows)
         there = sum(card.weights for card in turns.cards.values())
         turns.budget = holding.usable(memory, there)
-        if any(turns.turn_of(name, ()) is None for name in turns.cards):
-            raise alone
+        for card in counted:
+            if turns.turn_of(card.name, ()) is None:
+                alone = Memory(memory.total, there + memory.free - card.weights)
+                raise DoesNotFit(holding.missing(alone, [card], card)) from None
         return turns
     turns = _made(cards, gone, together, 0, spec.max_rows)
     turns.budget = turns.bytes([card.whole(card.asked) for card in turns.cards.values()])
@@ -40,7 +42,7 @@ def turns_of(cards: Sequence[LoadedCard], memory: Memory, spec: EngineSpec, away
 
 def _made(
     cards: Sequence[LoadedCard], gone: Sequence[Sequence[str]], asked: Sequence[int], budget: int, rows: int
-) -> Turns:
+) -> CardTurns:
     made = [
         CardTurn(
             bytes=bytes_of(loaded),
@@ -51,7 +53,7 @@ def _made(
         )
         for loaded, names, slots in zip(cards, gone, asked, strict=True)
     ]
-    return Turns(made, budget, rows)
+    return CardTurns(made, budget, rows)
 
 
 def sizes_of(loaded: LoadedCard) -> dict[str, int]:

@@ -54,7 +54,7 @@ class CardTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Leaving:
     """A card's slots go (`component` None), or one of its components."""
 
     card: str
@@ -62,14 +62,14 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnPlan:
     """What has to go, in this order, and the slots that the card may have then."""
 
-    leaving: tuple[Leave, ...]
+    leaving: tuple[Leaving, ...]
     slots: int
 
 
-class Turns:
+class CardTurns:
     """`rows`: of one batch at most. The card that was used longest ago goes first."""
 
     def __init__(self, cards: Collection[CardTurn], budget: int, rows: int) -> None:
@@ -94,7 +94,7 @@ class Turns:
         """It is used now."""
         self.cards[card] = self.cards.pop(card)
 
-    def turn_of(self, card: str, pinned: Collection[str]) -> Turn | None:
+    def turn_of(self, card: str, pinned: Collection[str]) -> TurnPlan | None:
         """How the card would come in beside those that are pinned; None = it would not, with a single session."""
         trial = {name: replace(other, there={*other.there}) for name, other in self.cards.items()}
         asked, leaving = trial[card].asked, []
@@ -104,7 +104,7 @@ class Turns:
             self.left(leave, trial)
             leaving.append(leave)
         slots = next((count for count in range(asked, 0, -1) if self._fits(trial, card, count)), 0)
-        return Turn(tuple(leaving), slots) if slots else None
+        return TurnPlan(tuple(leaving), slots) if slots else None
 
     def in_the_way(self, card: str, pinned: Collection[str]) -> tuple[str, ...]:
         """Pinned cards without which the card could come in, none of them too many; () = it can now."""
@@ -127,7 +127,7 @@ class Turns:
         rest = [replace(card, there=set(), slots=0) for name, card in self.cards.items() if name not in (one, other)]
         return self.bytes([resident, self.cards[other].whole(1), *rest]) <= self.budget
 
-    def left(self, leave: Leave, cards: Mapping[str, CardTurn] | None = None) -> None:
+    def left(self, leave: Leaving, cards: Mapping[str, CardTurn] | None = None) -> None:
         """It is gone."""
         card = (self.cards if cards is None else cards)[leave.card]
         if leave.component is None:
@@ -135,13 +135,13 @@ class Turns:
         else:
             card.there.discard(leave.component)
 
-    def _could_leave(self, card: str, pinned: Collection[str]) -> Iterator[Leave]:
+    def _could_leave(self, card: str, pinned: Collection[str]) -> Iterator[Leaving]:
         for name, other in self.cards.items():
             if name == card or name in pinned:
                 continue
             if other.slots:
-                yield Leave(name, None)
-            yield from (Leave(name, component) for component in other.components if component in other.there)
+                yield Leaving(name, None)
+            yield from (Leaving(name, component) for component in other.components if component in other.there)
 
     def _fits(self, cards: Mapping[str, CardTurn], card: str, slots: int) -> bool:
         others = (other for name, other in cards.items() if name != card)

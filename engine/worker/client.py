@@ -46,9 +46,9 @@ class WorkerClient:
         self._clock, self.device = clock, serving.device
         self.ended: Callable[[], None] = lambda: None
         self.folder = fresh_folder()
-        self._snapshots = store_of(self.folder, serving.disk, serving.spec)
-        self._snapshots.sweep(clock.wall() - KEPT_S)
         self._boot = serving.boot(self.folder)
+        self._snapshots = store_of(self._boot)
+        self._snapshots.sweep(clock.wall() - KEPT_S)
         self._logs: dict[str, SessionLog] = {}
         ids = itertools.count()
         self._replies, self._forks = Replies[api.Opened](ids), Forks(self._logs, self._snapshots, ids)

@@ -41,8 +41,13 @@ class WorkerDevice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ids = gpus(inherited, dev)
         return {**inherited, VISIBLE: ids[int(self.name.partition(":")[2])] if self.gpu else ""}
 
-    def part_of(self, spec: EngineSpec, memory: Memory, cores: int) -> EngineSpec:
-        """What this worker may count with: its part of a device that others share. `memory` is the machine's."""
+    def part_of(self, spec: EngineSpec, memory: Memory, cores: int, workers: int = 1) -> EngineSpec:
+        """What this worker may count with: its part of a device that others share, and of host memory for weights.
+        `memory` is the machine's.
+        """
+        if self.gpu:
+            away = memory.free // 2 if spec.weights_memory is None else spec.weights_memory
+            spec = replace(spec, weights_memory=away // workers)
         if self.sharers == 1:
             return spec
         each = (spec.memory or memory.free) // self.sharers

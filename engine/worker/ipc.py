@@ -29,7 +29,7 @@ class IpcMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tr
 
 class Boot(IpcMessage, frozen=True):
     """The first message: what the worker serves. `folder` keeps its checkpoints, `disk` those of
-    sleepers ('' = none); the edge owns both.
+    sleepers ('' = none), `ledgers` what all workers of the server keep; the edge owns all three.
     `checkpoints`: folders of published weights, by card. `prices`: where they are kept, '' = nowhere.
     `options`: of a card's family, by card. `adapters`: a folder of low-rank weights that worlds may have, '' = none."""
 
@@ -38,6 +38,7 @@ class Boot(IpcMessage, frozen=True):
     spec: EngineSpec
     folder: str
     disk: str = ""
+    ledgers: str = ""
     checkpoints: dict[str, str] = {}
     prices: str = ""
     options: dict[str, bytes] = {}

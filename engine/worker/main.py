@@ -54,7 +54,7 @@ class WorkerParts:
     device: Device
     load: Load = catalog.load
     encoder: type[H264Encoder] = H264Encoder
-    store: Callable[[Path, Path | None, EngineSpec], SnapshotFolder] = store_of
+    store: Callable[[ipc.Boot], SnapshotFolder] = store_of
     away: Callable[[EngineSpec, Path | None], WeightsAway] = away_for
     move: Callable[[LoadedCard, WeightsRow], None] = move
 
@@ -116,8 +116,7 @@ class WorkerServer:
             options = boot.options.get(card, b"")
             loaded.append(await asyncio.to_thread(parts.load, card, boot.choice, published.get(card), options))
         check_device(boot.device)
-        folder = Path(boot.folder)
-        self._folder = parts.store(folder, Path(boot.disk) if boot.disk else None, boot.spec)
+        self._folder = parts.store(boot)
         prices = CostStore(Path(boot.prices)) if boot.prices else None
         self._engine = engine = Engine(
             tuple(loaded),

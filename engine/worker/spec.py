@@ -24,7 +24,8 @@ class WorkerSpec:
     `checkpoints`: folders of published weights by card, of those that have none of their own. `prices`: where what
     steps cost is kept from one start to the next, None = nowhere. `spare_after`: seconds of service after which a
     second process is started that loads the program and no card, to take over when the worker ends; None = none.
-    `options`: by card, of its family, packed. `adapters`: a folder of low-rank weights that worlds may have.
+    `options`: by card, of its family, packed. `adapters`: a folder of low-rank weights that worlds may have. `ledgers`:
+    where workers that share a budget of worlds count; None = this one is alone.
     """
 
     cards: tuple[str, ...]
@@ -37,18 +38,21 @@ class WorkerSpec:
     options: Mapping[str, bytes] = field(default_factory=dict)
     device: WorkerDevice = field(default_factory=default_device)
     adapters: Path | None = None
+    ledgers: Path | None = None
 
     def boot(self, folder: Path) -> Boot:
         """The worker's first message; `folder` is the edge's own."""
         disk, prices, adapters = (str(place or "") for place in (self.disk, self.prices, self.adapters))
         checkpoints = {card: str(place) for card, place in self.checkpoints.items()}
         more = dict(self.options), self.device, adapters
-        return Boot(self.cards, self.choice, self.spec, str(folder), disk, checkpoints, prices, *more)
+        ledgers = str(self.ledgers or folder)
+        return Boot(self.cards, self.choice, self.spec, str(folder), disk, ledgers, checkpoints, prices, *more)
 
 
-def store_of(folder: Path, disk: Path | None, spec: EngineSpec) -> SnapshotFolder:
+def store_of(boot: Boot) -> SnapshotFolder:
     """Where the worlds of one edge are written down."""
-    return SnapshotFolder(folder, disk, spec.worlds_memory, spec.worlds_disk)
+    spec, disk = boot.spec, Path(boot.disk) if boot.disk else None
+    return SnapshotFolder(Path(boot.folder), disk, spec.worlds_memory, spec.worlds_disk, Path(boot.ledgers))
 
 
 def fresh_folder() -> Path:

@@ -12,7 +12,7 @@ from worldroom.engine.device.device import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
 from worldroom.engine.weights.away import SLICE, WeightsAway, put_away
-from worldroom.engine.weights.turns import CardTurn, Turns
+from worldroom.engine.weights.turns import CardTurn, CardTurns
 from worldroom.models.contract.cache import CacheSpec
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.devices import DATA_SHEETS, DataSheet
@@ -268,7 +268,7 @@ def test_ten_thousand_sequences_of_turns_stay_within_the_device() -> None:
     for _ in range(10_000):
         total = dice.choice((24, 48, 80, 141)) * 1000
         cards = drawn(dice, total)
-        turns = Turns(cards, total, ROWS)
+        turns = CardTurns(cards, total, ROWS)
         if any(turns.turn_of(card.name, ()) is None for card in cards):
             continue
         pools = {card.name: SlabPool(CacheSpec(2, 0, carry_bytes=card.bytes.session), 0) for card in cards}

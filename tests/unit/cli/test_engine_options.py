@@ -17,7 +17,7 @@ def test_every_field_can_be_set() -> None:
     options = EngineOptions(
         memory=64, share=0.5, max_rows=2, background_after=1.0, kbps=800, kbps_max=900, encoder_threads=1,
         suspend_after=5.0, checkpoint_every=2.0, checkpoint_chunks=7, worlds_memory=10, worlds_disk=20,
-        prompts_memory=8, adapters_memory=9, patience=9.0, fps=8,
+        prompts_memory=8, adapters_memory=9, patience=9.0, fps=8, weights_memory=11,
     )  # fmt: skip
     made, default = asdict(options.spec(slots=9)), asdict(EngineSpec())
     assert {name for name in default if made[name] == default[name]} == OF_SIMULATIONS

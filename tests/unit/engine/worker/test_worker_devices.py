@@ -70,3 +70,7 @@ def test_workers_that_share_a_machine_do_not_each_count_all_of_it() -> None:
     assert part.share_cap == 0.45, "four workers have two cores"
     assert shared.part_of(spec, machine, cores=8).share_cap == 0.9
     assert shared.part_of(EngineSpec(memory=8 * GB), machine, cores=8).memory == 2 * GB
+    assert shared.part_of(spec, machine, cores=8).weights_memory is None, "its memory is the host's"
+    gpu = WorkerDevice("cuda:0")
+    assert gpu.part_of(spec, machine, cores=8, workers=2).weights_memory == 15 * GB
+    assert gpu.part_of(EngineSpec(weights_memory=GB), machine, cores=8, workers=4).weights_memory == GB // 4
