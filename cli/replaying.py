@@ -11,6 +11,7 @@ import msgspec
 
 from ..clock import SystemClock
 from ..engine import api
+from ..engine.caches.adapter_shelf import keys_in
 from ..engine.spec import EngineSpec
 from ..engine.worker.client import WorkerClient, WorkerFailed
 from ..engine.worker.spec import WorkerSpec
@@ -104,6 +105,7 @@ async def play(
             raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
         script = await again.read_session(history, session)
     kept = None if history.archive is None else partial(_kept, history.archive, session)
+    check_adapters(script, weights.adapters)
     engine = WorkerClient(serving_spec(script, weights, given, ask.steps), SystemClock())
     movie = None if out is None else _film(out, catalog.card(script.opened.card).frame.fps)
 
@@ -149,6 +151,17 @@ async def play(
 
 async def _kept(archive: Archive, session: str, digest: str) -> bytes | None:
     return await asyncio.to_thread(kept_latents, archive, session, digest)
+
+
+def check_adapters(script: again.Script, folder: Path | None) -> None:
+    """Raise `ReplayError` where a file is not there that some chunk was made with."""
+    chunks = [chunk for epoch in script.epochs for chunk in epoch.chunks]
+    wanted = {share.key for chunk in chunks for share in chunk.conditions.adapters}
+    missing = sorted(wanted - (keys_in(folder) if folder is not None and wanted else frozenset()))
+    if missing:
+        named = ", ".join(key[:12] for key in missing)
+        where = "give their folder as --adapters" if folder is None else f"not all of their files are in {folder}"
+        raise again.ReplayError(f"it was made with {len(wanted)} adapters, {where}: missing are the sha256 {named}")
 
 
 def _film(path: Path, fps: int) -> Film:

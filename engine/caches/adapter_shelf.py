@@ -115,6 +115,11 @@ class AdapterShelf:
         self._dropped.append((card, key))
 
 
+def keys_in(folder: Path) -> frozenset[str]:
+    """Keys of the files of a folder. Blocking."""
+    return frozenset(_digest(file, None)[1] for file in folder.glob(f"*{SUFFIX}"))
+
+
 def _at(card: str, key: str) -> str:
     return f"{card} {key}"
 
