@@ -122,6 +122,7 @@ def _cards(cards: tuple[Capacity, ...]) -> Table:
     rows: tuple[tuple[str, Callable[[Capacity], str]], ...] = (
         ("on", lambda e: e.device_model),
         ("its memory", lambda e: short_bytes(e.device_bytes)),
+        ("weights", _turn),
         ("sessions awake", lambda e: f"{e.sessions - e.asleep} of {e.sessions_max}"),
         ("asleep", lambda e: str(e.asleep)),
         ("in line", lambda e: str(e.waiting)),
@@ -136,6 +137,13 @@ def _cards(cards: tuple[Capacity, ...]) -> Table:
     for name in dict.fromkeys(pool.name for entry in cards for pool in entry.pools):
         grid.add_row(name, *(_pool(entry, name) for entry in cards))
     return grid
+
+
+def _turn(entry: Capacity) -> str:
+    """Whether it is there; else, who is in its way."""
+    if entry.on_device:
+        return "there"
+    return f"away, behind {', '.join(entry.in_the_way)}" if entry.in_the_way else "away"
 
 
 def _pool(entry: Capacity, name: str) -> str:

@@ -119,6 +119,7 @@ def _of_card(capacity: Capacity) -> Iterator[Metric]:
         ("step_price_seconds", "predicted device time of one chunk", capacity.price_us / 1e6),
         ("pool_bytes_used", "cache bytes in use", capacity.pool_bytes_used),
         ("device_bytes", "memory of the device that counts", capacity.device_bytes),
+        ("on_device", "whether the card is on the device, and not waiting for its turn", capacity.on_device),
         ("queue_depth", "steps waiting for the device", capacity.queue_depth),
         ("waiting", "rooms in line for the device", capacity.waiting),
         ("worker_starts_failed", "starts of a spare worker that failed in a row", capacity.starts_failed),
