@@ -7,6 +7,7 @@
  */
 
 import { delay_s } from './backoff.js';
+import { watchNetwork } from './network.js';
 import { Refusal, openPeer, support } from './peer.js';
 
 /** @typedef {import('./messages.js').ClientMessage} ClientMessage */
@@ -61,6 +62,10 @@ export class Connection {
     this.lost_ms = 0;
     /** Ends the present wait. */
     this.wake = () => {};
+    /** Ends the present attempt. */
+    this.attempt = new AbortController();
+    this.failures = 0;
+    this.unwatch = () => {};
     seat.onTaken(() => this.#rest('elsewhere'));
   }
 
@@ -72,12 +77,15 @@ export class Connection {
       return;
     }
     this.running = true;
+    this.unwatch = watchNetwork(() => this.#moved());
     void this.#run();
   }
 
   /** @param {string} reason */
   stop(reason) {
     this.running = false;
+    this.unwatch();
+    this.attempt.abort();
     this.peer?.close(reason);
     this.wake();
   }
@@ -91,14 +99,23 @@ export class Connection {
     return this.peer?.send(channel, message) ?? false;
   }
 
+  /** The network may be another one: what waits for the old one begins anew. */
+  #moved() {
+    this.failures = 0;
+    if (this.peer) this.peer.check();
+    else this.attempt.abort();
+    this.wake();
+  }
+
   async #run() {
-    let failures = 0;
+    this.failures = 0;
     while (this.running) {
-      if (failures === 0) this.on.link({ phase: 'connecting' });
+      this.attempt = new AbortController();
+      if (this.failures === 0) this.on.link({ phase: 'connecting' });
       try {
         const peer = await this.way(this.#wish(), { ...this.on, message: (message) => this.#hear(message) });
         if (!this.running) return peer.close('stopped');
-        failures = 0;
+        this.failures = 0;
         this.stopped = false;
         this.peer = peer;
         this.seat.take(peer.token);
@@ -107,7 +124,7 @@ export class Connection {
         this.peer = null;
         this.lost_ms = performance.now();
         if (!this.running) return;
-        await this.#pause(this.#lost(new Error(reason), failures));
+        await this.#pause(this.#lost(new Error(reason), this.failures));
       } catch (error) {
         if (!this.running) return;
         if (error instanceof Refusal && error.code === 'no_codec') {
@@ -115,15 +132,15 @@ export class Connection {
           this.on.link({ phase: 'no-codec' });
           return;
         }
-        await this.#pause(this.#lost(error, failures));
+        await this.#pause(this.#lost(error, this.failures));
       }
-      failures += 1;
+      this.failures += 1;
     }
   }
 
   #wish() {
     const { base, name: room, person, seat, consent, card, drivers } = this;
-    return { base, room, person, consent, card, drivers, token: seat.token, access: seat.access ?? seat.token, role: this.role ?? seat.role };
+    return { base, room, person, consent, card, drivers, token: seat.token, access: seat.access ?? seat.token, role: this.role ?? seat.role, signal: this.attempt.signal };
   }
 
   /**
@@ -145,14 +162,13 @@ export class Connection {
   }
 
   /**
-   * Wait for the next attempt; `wake` or the network coming back end it early.
+   * Wait for the next attempt; `wake` or another network end it early.
    * @param {Link & { until_ms: number }} link
    */
   async #pause(link) {
     this.on.link(link);
     const retry = new AbortController();
     this.wake = () => retry.abort();
-    if (link.phase === 'lost') addEventListener('online', this.wake, { signal: retry.signal });
     const timer = setTimeout(this.wake, Math.max(0, link.until_ms - performance.now()));
     await new Promise((resolve) => retry.signal.addEventListener('abort', resolve));
     clearTimeout(timer);

@@ -92,6 +92,9 @@ class LiveKitPeer {
     return true;
   }
 
+  /** livekit-client looks at the network itself. */
+  check() {}
+
   /** @param {string} reason */
   close(reason) {
     if (this.closed) return;

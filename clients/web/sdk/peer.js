@@ -12,7 +12,7 @@ import { read } from './messages.js';
  * `base`: the address that the server's paths begin from, with a slash at its end.
  * @typedef {{
  *   base: string, room: string, token: string | null, person: string | null, role: import('./messages.js').Role | null,
- *   access: string | null, consent: boolean, card: string | null, drivers?: string | null,
+ *   access: string | null, consent: boolean, card: string | null, drivers?: string | null, signal?: AbortSignal,
  * }} Wish `card`, `drivers`: the world of a room that is not open yet, and how several people drive it. `access`: the token that opens the room, where the server asks for one. `consent`: what is done may train models
  */
 /** @typedef {'control' | 'input' | 'receipts'} ChannelName */
@@ -22,10 +22,10 @@ import { read } from './messages.js';
  * }} PeerEvents
  */
 /**
- * A connection, whoever made it. `joins`: its receipts carry the RTP timestamps of the pictures. `pc`: for figures.
+ * A connection, whoever made it. `check`: the network may be another one. `joins`: its receipts carry the RTP timestamps of the pictures. `pc`: for figures.
  * @typedef {{
  *   token: string, joins: boolean, pc: RTCPeerConnection | null, ended: Promise<string>,
- *   send: (name: ChannelName, message: ClientMessage) => boolean, close: (reason: string) => void,
+ *   send: (name: ChannelName, message: ClientMessage) => boolean, close: (reason: string) => void, check: () => void,
  * }} OpenPeer
  */
 /** How a connection comes about; rejects with a Refusal, or an Error when nobody is there.
@@ -35,7 +35,8 @@ const PLAYABLE = /^video\/(h264|vp8)$/i;
 export const OPEN_TIMEOUT_MS = 8000;
 const PING_MS = 1000;
 const SILENCE_MS = 4000;
-const DISCONNECTED_MS = 2000;
+/** So long a server may take to answer after the network changed. */
+const CHECK_MS = 500;
 
 /** The server said no, in words. */
 export class Refusal extends Error {
@@ -131,10 +132,17 @@ export class Peer {
   #watchState() {
     const state = this.pc.connectionState;
     if (state === 'failed' || state === 'closed') this.close(`connection ${state}`);
-    if (state !== 'disconnected') return;
+    if (state === 'disconnected') this.check();
+  }
+
+  /** The network may be another one: unless the server is heard at once, this connection is over. */
+  check() {
+    if (this.closed || !this.welcomed) return;
+    const asked_ms = performance.now();
+    this.#ping(asked_ms);
     setTimeout(() => {
-      if (this.pc.connectionState === 'disconnected') this.close('connection lost');
-    }, DISCONNECTED_MS);
+      if (this.heard_ms < asked_ms) this.close('the network changed');
+    }, CHECK_MS);
   }
 
   #watchSilence() {
@@ -143,6 +151,11 @@ export class Peer {
       this.close('the server went silent');
       return;
     }
+    this.#ping(now_ms);
+  }
+
+  /** @param {number} now_ms */
+  #ping(now_ms) {
     this.pings += 1;
     this.send('control', { type: 'ping', id: this.pings, sent_ms: now_ms });
   }
@@ -167,12 +180,19 @@ export async function openPeer(wish, on) {
     const answer = await offer(wish, /** @type {RTCSessionDescription} */ (peer.pc.localDescription).sdp);
     peer.token = answer.token;
     await peer.pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
+    wish.signal?.addEventListener('abort', () => !peer.welcomed && peer.close('given up'));
     await within(OPEN_TIMEOUT_MS, Promise.race([peer.welcome, peer.ended.then(fail)]));
     return peer;
   } catch (error) {
     peer.close('could not connect');
     throw error;
   }
+}
+
+/** So long an answer is waited for, unless the wish is given up. @param {Wish} wish */
+function patience({ signal }) {
+  const late = AbortSignal.timeout(OPEN_TIMEOUT_MS);
+  return signal && AbortSignal.any ? AbortSignal.any([signal, late]) : late;
 }
 
 /** @param {Wish} wish @returns {Record<string, string>} */
@@ -187,8 +207,7 @@ function credentials({ access }) {
  */
 async function iceServers(wish) {
   const path = `${wish.base}v1/rooms/${encodeURIComponent(wish.room)}/ice`;
-  const signal = AbortSignal.timeout(OPEN_TIMEOUT_MS);
-  const response = await fetch(path, { headers: credentials(wish), signal });
+  const response = await fetch(path, { headers: credentials(wish), signal: patience(wish) });
   const said = response.ok ? await response.json().catch(() => null) : null;
   return Array.isArray(said?.ice_servers) ? said.ice_servers : [];
 }
@@ -218,7 +237,7 @@ export async function ask(wish, path, body) {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...credentials(wish) },
     body,
-    signal: AbortSignal.timeout(OPEN_TIMEOUT_MS),
+    signal: patience(wish),
   });
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
