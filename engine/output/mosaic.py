@@ -27,6 +27,8 @@ class Mosaic:
             raise ValueError(f"2 to {PLACES_MAX} worlds stand side by side, not {places}")
         self._frame, self._places = frame, places
         self._pictures: dict[int, npt.NDArray[np.uint8]] = {}
+        self._tiles: dict[int, tuple[npt.NDArray[np.uint8], Planes]] = {}
+        """Each picture that was made small last, and what it came to."""
         self.shown = (0, -1, 0.0)
 
     def put(self, place: int, picture: npt.NDArray[np.uint8]) -> None:
@@ -42,8 +44,11 @@ class Mosaic:
         top = (height - high) // 4 * 2 if self._places <= COLUMNS else 0
         for place, picture in [*self._pictures.items()]:
             row, column = divmod(place, COLUMNS)
-            tile = enlarged(picture, self._frame, wide, high).to_ndarray(format="yuv420p")
-            _paste(_planes(whole), _planes(tile.astype(np.uint8, copy=False)), top + row * high, column * wide)
+            made = self._tiles.get(place)
+            if made is None or made[0] is not picture:
+                small = enlarged(picture, self._frame, wide, high).to_ndarray(format="yuv420p")
+                made = self._tiles[place] = picture, _planes(small.astype(np.uint8, copy=False))
+            _paste(_planes(whole), made[1], top + row * high, column * wide)
         return whole
 
 

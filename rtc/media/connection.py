@@ -1,5 +1,6 @@
 """A viewer's WebRTC connection: answers an offer with one video stream. Knows no room, no messages."""
 
+import asyncio
 from collections.abc import Callable
 
 from aiortc import RTCRtpTransceiver
@@ -8,6 +9,7 @@ from aiortc.rtcdtlstransport import RTCDtlsTransport
 from aiortc.rtcrtpparameters import RTCRtcpFeedback
 
 from ...clock import Clock
+from .circles import let_go
 from .ice import HostPolicy
 from .ice_servers import IceServer
 from .offered import OfferedConnection
@@ -15,6 +17,9 @@ from .packets import PLAYOUT_DELAY_URI
 from .sctp import PartialMessages
 from .sender import FanoutSender, SenderFeedback
 from .transport_feedback import TRANSPORT_CC_URI, feedback_apart
+
+LET_GO_S = 1.0
+"""Tasks of a closed connection have ended by then."""
 
 
 class ViewerConnection(OfferedConnection):
@@ -40,6 +45,12 @@ class ViewerConnection(OfferedConnection):
     def sends_h264(self) -> bool:
         """Of the answer; VP8 otherwise. Known once an offer has been taken."""
         return bool(self._video._codecs[0].name == "H264")
+
+    async def end(self) -> None:
+        """As every connection; when its last tasks have ended it is let go."""
+        await super().end()
+        if self.connectionState == "closed":
+            asyncio.get_running_loop().call_later(LET_GO_S, let_go, self)
 
     def heard(self) -> int:
         """Datagrams received so far: growth is the sign of life that every kind of viewer gives."""

@@ -11,7 +11,7 @@ from aioice.ice import Connection
 from aiortc import RTCDtlsTransport, RTCSctpTransport
 from worldroom.engine.heap import give_back
 from worldroom.rtc.edge import Newcomer
-from worldroom.rtc.media.connection import ViewerConnection
+from worldroom.rtc.media.connection import LET_GO_S, ViewerConnection
 from worldroom.rtc.media.sender import FanoutSender
 from worldroom.rtc.viewer import Viewer
 from worldroom.rtc.wire import AnswerBody, OfferBody
@@ -48,6 +48,21 @@ async def test_case_104_no_object_of_a_join_outlives_it(served: Served) -> None:
     known = {id(thing) for thing in before}
     left = Counter(type(thing).__name__ for thing in alive() if id(thing) not in known)
     assert max(left.values(), default=0) <= 2, left  # the seat by which the world waits, whom the watch looked at last
+
+
+async def test_case_110_a_storm_leaves_little_to_the_collector_which_would_stand_on_the_loop(served: Served) -> None:
+    offer, many = OfferBody(await offer_of()), 20
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(many):
+            assert isinstance(await served.edge.take_offer("test", offer, Newcomer(OPEN, "127.0.0.1")), AnswerBody)
+            served.edge.viewers[-1].leave_for_good()
+        await served.until(lambda: served.edge.viewers == () and served.edge.closing == 0)
+        await asyncio.sleep(LET_GO_S + 0.5)
+        assert gc.collect() < 250 * many, "aiortc's circles alone are 400 objects each"
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow
