@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from worldroom.engine import api
 from worldroom.engine.engine import Engine
+from worldroom.engine.output import mosaic
 from worldroom.engine.output.mosaic import Mosaic
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
@@ -175,3 +176,22 @@ def test_a_composed_picture_has_every_world_in_its_place() -> None:
         four.put(place, white if place == 3 else black)
     luma = four.picture()[:16]
     assert (luma[8:, 16:] > 230).all() and (luma[:8] < 20).all() and (luma[8:, :16] < 20).all()
+
+
+def test_only_what_changed_is_made_small_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scaled: list[int] = []
+    plain = mosaic.enlarged
+
+    def counted(picture: np.ndarray, *more: Any) -> Any:
+        scaled.append(int(picture[0, 0, 0]))
+        return plain(picture, *more)
+
+    monkeypatch.setattr(mosaic, "enlarged", counted)
+    two = Mosaic(FrameSpec(16, 8, 2, 24, 1, smooth=False), 2)
+    for place, grey in ((0, 50), (1, 100)):
+        two.put(place, np.full((8, 16, 3), grey, np.uint8))
+    before = two.picture()
+    two.put(1, np.full((8, 16, 3), 200, np.uint8))
+    after = two.picture()
+    assert scaled == [50, 100, 200]
+    assert (before[4:12, :16] == after[4:12, :16]).all() and (before[4:12, 16:] < after[4:12, 16:]).all()
