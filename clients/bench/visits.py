@@ -5,6 +5,7 @@ as a browser does   WHEP (aiortc as it is)   LiveKit (its own SDK), where the se
 
 import asyncio
 import random
+import sys
 from enum import StrEnum
 
 import httpx
@@ -17,6 +18,7 @@ from ..python.signalling import NoServer, RoomRefused
 
 STAY_S = (0.5, 4.0)
 PATIENCE_S = 15.0
+GUEST = f"{__package__}.livekit_guest"
 
 
 class WayIn(StrEnum):
@@ -88,20 +90,15 @@ class Visits:
             await pc.close()
 
     async def _meet(self, room: str, stay: float) -> None:
-        from livekit import rtc
-
         async with httpx.AsyncClient(base_url=self._base, trust_env=False) as http:
             answer = await http.post(f"/v1/rooms/{room}/livekit")
             answer.raise_for_status()
-        passed, guest, tracks = answer.json(), rtc.Room(), asyncio.Queue[rtc.Track]()
-        guest.on("track_subscribed", lambda track, *_: tracks.put_nowait(track))
+        passed = answer.json()
+        arguments = (sys.executable, "-m", GUEST, passed["url"], passed["token"], str(stay))
+        guest = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.DEVNULL)
         try:
-            await guest.connect(passed["url"], passed["token"], rtc.RoomOptions(single_peer_connection=False))
-            pictures = rtc.VideoStream(await tracks.get())
-            await anext(pictures)
-            await asyncio.sleep(stay)
-            await pictures.aclose()
-        except rtc.ConnectError:
-            self.failed += 1
+            self.failed += await guest.wait() != 0
         finally:
-            await guest.disconnect()
+            if guest.returncode is None:
+                guest.kill()
+                await guest.wait()
