@@ -168,7 +168,7 @@ class CardRuntime:
         return card.program.where(card.main_loop, StepKind.DECODE) is Placement.AUX
 
     def aux_seconds(self, costs: Costs, steps: int) -> float:
-        """Seconds from the first to the last of a chunk's steps on the auxiliary thread, on average, alone there."""
+        """Seconds that a chunk is on the auxiliary thread, on average, when it is alone there."""
         where = self.loaded.card.program.where
         return sum(
             costs.mean(key, 1) for key in self.profiles.get(steps, ()) if where(key.loop, key.kind) is Placement.AUX

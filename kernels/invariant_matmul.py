@@ -58,7 +58,7 @@ def invariant_linear(x_K: Tensor, weight_NK: Tensor, bias_N: Tensor | None, tile
         return _linear(x_K, weight_NK, bias_N, tile)
     lines_MK = x_K.reshape(-1, x_K.shape[-1])
     made_MN = invariant_matmul(lines_MK, weight_NK.t(), x_K.dtype, bias_N=bias_N, tile=tile)
-    return made_MN.view(*x_K.shape[:-1], -1)
+    return made_MN.view(*x_K.shape[:-1], made_MN.shape[-1])
 
 
 def choose(a_MK: Tensor) -> Choice:

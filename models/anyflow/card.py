@@ -55,4 +55,5 @@ def _recipe(spec: AnyFlowSpec) -> RecipeSpec:
         data="none: weights are drawn from a seed" if spec.random else "as published by its authors",
         command="none" if spec.random else f"published weights: `worldroom cards pull {spec.name}`",
         method=Method.RANDOM if spec.random else Method.DISTILLED,
+        invariant=True,
     )

@@ -38,7 +38,9 @@ def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: 
     for module in (networks.transformer, networks.vae, networks.text_encoder):
         module.to(device)
     frame = frames_on(card.frame, device)
-    runtime = AnyFlowRuntime(networks, device, frame)
+    if choice.invariant:
+        networks.invariant()
+    runtime = AnyFlowRuntime(networks, device, frame, choice.invariant)
     components = TorchComponents(
         {"transformer": networks.transformer, "vae": networks.vae, "text_encoder": networks.text_encoder},
         prompts=("text_encoder",),

@@ -10,7 +10,7 @@ Legend: B rows, F latent frames, C channels, H W latent rows and columns, L text
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ from typing import Any
 import msgspec
 import torch
 from diffusers import AnyFlowFARTransformer3DModel, AutoencoderKLWan
+from diffusers.models.activations import GELU
 from torch import Tensor
 from transformers import AutoTokenizer, UMT5Config, UMT5EncoderModel
 
+from ..shared.invariant import make_invariant
 from . import footprint
 from .spec import AnyFlowSpec
 
@@ -54,35 +56,44 @@ class Networks:
         hidden: Tensor = self.text_encoder(padded, mask).last_hidden_state[0]
         return torch.cat((hidden[: len(ids)], hidden.new_zeros(length - len(ids), hidden.shape[1])))
 
+    def invariant(self) -> None:
+        """Take the form whose rows share a pass and keep the bits that each has alone: it cannot be undone."""
+        make_invariant(self.transformer, (torch.nn.Conv3d, GELU))
+
     def denoise(
-        self, x_FCHW: Tensor, t: float, r: float, text_LM: Tensor, cache: Cache, partition: tuple[int, ...]
+        self,
+        x_BFCHW: Tensor,
+        levels: Sequence[tuple[float, float]],
+        text_BLM: Tensor,
+        cache: Cache,
+        partition: tuple[int, ...],
     ) -> Tensor:
-        """Mean velocity from noise level t to r of the last chunk of `partition`; the cache holds the ones before."""
-        frames = x_FCHW.shape[0]
+        """Mean velocity of each row's last chunk of `partition`, from level t to r; the cache holds those before."""
+        frames = x_BFCHW.shape[1]
         flow, _ = self.transformer(
-            hidden_states=x_FCHW[None],
-            timestep=torch.full((1, frames), t * 1000, dtype=torch.float64),
-            r_timestep=torch.full((1, frames), r * 1000, dtype=torch.float64),
-            encoder_hidden_states=text_LM[None],
+            hidden_states=x_BFCHW,
+            timestep=torch.tensor([[t * 1000] * frames for t, _ in levels], dtype=torch.float64),
+            r_timestep=torch.tensor([[r * 1000] * frames for _, r in levels], dtype=torch.float64),
+            encoder_hidden_states=text_BLM,
             chunk_partition=list(partition),
             return_dict=False,
             kv_cache=cache,
             kv_cache_flag={"num_cached_chunks": len(partition) - 1, "is_cache_step": False},
         )
-        result: Tensor = flow[0]
+        result: Tensor = flow
         return result
 
-    def commit(self, x_FCHW: Tensor, text_LM: Tensor, cache: Cache, partition: tuple[int, ...]) -> None:
+    def commit(self, x_BFCHW: Tensor, text_BLM: Tensor, cache: Cache, partition: tuple[int, ...]) -> None:
         """Fill the cache with the keys and values of all clean chunks of `partition`."""
-        clean = torch.zeros((1, x_FCHW.shape[0]), dtype=torch.int64)
+        clean = torch.zeros(x_BFCHW.shape[:2], dtype=torch.int64)
         mask = self.transformer.build_attention_mask(
-            chunk_partition=list(partition), height=x_FCHW.shape[-2], width=x_FCHW.shape[-1], mode="cache"
+            chunk_partition=list(partition), height=x_BFCHW.shape[-2], width=x_BFCHW.shape[-1], mode="cache"
         )
         self.transformer(
-            hidden_states=x_FCHW[None],
+            hidden_states=x_BFCHW,
             timestep=clean,
             r_timestep=clean,
-            encoder_hidden_states=text_LM[None],
+            encoder_hidden_states=text_BLM,
             chunk_partition=list(partition),
             attention_mask=mask,
             return_dict=False,

@@ -16,7 +16,7 @@ from . import golden
 from .card import anyflow_card
 from .loop import AnyFlowLoop
 from .networks import Networks, draw
-from .runtime import AnyFlowRuntime
+from .runtime import AnyFlowRuntime, layers
 from .spec import AnyFlowSpec, tiny
 
 SEED = 11
@@ -66,10 +66,10 @@ def _masked() -> Iterator[Pair]:
     for chunks in (1, 2, 4):
         partition = (1, 3, 3, 3)[:chunks]
         frames = sum(partition)
-        cache = runtime._cache(0, chunks % 2)
+        cache = layers(*runtime.caches([(0, chunks % 2)]))
         if chunks > 1:
-            networks.commit(x[: frames - 3], text, cache, partition[:-1])
-        ours = networks.denoise(x[frames - partition[-1] : frames], 0.8, 0.4, text, cache, partition)
+            networks.commit(x[None, : frames - 3], text[None], cache, partition[:-1])
+        ours = networks.denoise(x[None, frames - partition[-1] : frames], [(0.8, 0.4)], text[None], cache, partition)[0]
         reference = golden.masked(networks.transformer, x[None, :frames], partition, 0.8, 0.4, text[None])
         yield Pair(chunks - 1, "transformer", "velocity", ours.numpy(), reference[0].numpy())
 

@@ -2,7 +2,9 @@
 
     slab   full [slots, 2, layers, 2, heads, tokens, head width]     compressed: the same, a quarter of the tokens
 
-Rows run one after another: diffusers' cache carries one history length for all rows of a batch, and ours differ.
+In the invariant form rows of equal histories share a pass, and each keeps the bits it has alone; otherwise they run one
+after another. A shared pass reads copies of the rows' caches, which lie in slots of their own, or fills one and hands
+it back.
 """
 
 from __future__ import annotations
@@ -39,8 +41,9 @@ from .networks import Cache, Networks
 class AnyFlowRuntime:
     """See the module docstring. `frame`: what its decode hands on."""
 
-    def __init__(self, networks: Networks, device: torch.device, frame: FrameSpec) -> None:
+    def __init__(self, networks: Networks, device: torch.device, frame: FrameSpec, invariant: bool = False) -> None:
         self._networks, self._spec, self._device, self._frame = networks, networks.spec, device, frame
+        self._shares = invariant
         self._dtype = next(iter(networks.transformer.parameters())).dtype
         self._full, self._compressed = self._slabs(0)
 
@@ -51,7 +54,11 @@ class AnyFlowRuntime:
     def execute(
         self, kind: StepKind, rows: Sequence[AnyFlowRow], views: Sequence[CacheView | None]
     ) -> list[AnyFlowResult]:
-        return [self._one(kind, row, view) for row, view in paired(rows, views)]
+        pairs = paired(rows, views)
+        results: dict[int, AnyFlowResult] = {}
+        for together in self._groups(rows):
+            results |= zip(together, self._together(kind, [pairs[at] for at in together]), strict=True)
+        return [results[at] for at in range(len(pairs))]
 
     @torch.inference_mode()
     def encode_prompt(self, text: str) -> Tensor:
@@ -98,21 +105,61 @@ class AnyFlowRuntime:
             ),
         )
 
-    def _one(self, kind: StepKind, row: AnyFlowRow, view: CacheView | None) -> AnyFlowResult:
+    def _groups(self, rows: Sequence[AnyFlowRow]) -> list[list[int]]:
+        """Rows that share a pass: those of equal histories."""
+        groups: dict[object, list[int]] = {}
+        for at, row in enumerate(rows):
+            alike = row.partition if self._shares and isinstance(row, DenoiseRow | CommitRow) else at
+            groups.setdefault(alike, []).append(at)
+        return [*groups.values()]
+
+    def _together(
+        self, kind: StepKind, pairs: Sequence[tuple[AnyFlowRow, CacheView | None]]
+    ) -> Sequence[AnyFlowResult]:
+        """Rows of one pass; those of other steps are one."""
+        denoised = [row for row, _ in pairs if isinstance(row, DenoiseRow) and kind is StepKind.DENOISE]
+        committed = [row for row, _ in pairs if isinstance(row, CommitRow) and kind is StepKind.COMMIT]
+        if len(denoised) == len(pairs):
+            return self._denoise(denoised, [needed(view) for _, view in pairs])
+        if len(committed) == len(pairs):
+            return self._commit(committed, [needed(view) for _, view in pairs])
+        return [self._one(kind, row) for row, _ in pairs]
+
+    def _denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[Denoised]:
+        places = [(view.slot, view.committed[-1] if view.committed else view.staged) for view in views]
+        x_BFCHW, text_BLM = torch.stack([self._tensor(row.x_FCHW) for row in rows]), self._texts(rows)
+        flow_BFCHW = self._networks.denoise(
+            x_BFCHW, [(row.t, row.r) for row in rows], text_BLM, layers(*self.caches(places)), rows[0].partition
+        )
+        return [Denoised(flow_FCHW) for flow_FCHW in flow_BFCHW.float().cpu().numpy()]
+
+    def _commit(self, rows: Sequence[CommitRow], views: Sequence[CacheView]) -> list[Committed]:
+        places = [(view.slot, view.staged) for view in views]
+        caches = self.caches(places)
+        kept_BFCHW, text_BLM = torch.stack([self._tensor(row.kept_FCHW) for row in rows]), self._texts(rows)
+        self._networks.commit(kept_BFCHW, text_BLM, layers(*caches), rows[0].partition)
+        if len(places) > 1:
+            for slab, filled in zip((self._full, self._compressed), caches, strict=True):
+                for row, (slot, entry) in enumerate(places):
+                    slab[slot, entry] = filled[:, :, row]
+        return [Committed() for _ in rows]
+
+    def _texts(self, rows: Sequence[DenoiseRow] | Sequence[CommitRow]) -> Tensor:
+        return torch.stack([row.text_LM.to(self._device) for row in rows])
+
+    def caches(self, places: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+        """Full and compressed part of the rows' caches [layers, 2, B, heads, tokens, head width]: of one row the slab's
+        own, of several a copy.
+        """
+        if len(places) == 1:
+            return self._full[places[0]][:, :, None], self._compressed[places[0]][:, :, None]
+        full, compressed = (
+            torch.stack([slab[place] for place in places], 2) for slab in (self._full, self._compressed)
+        )
+        return full, compressed
+
+    def _one(self, kind: StepKind, row: AnyFlowRow) -> AnyFlowResult:
         match row:
-            case DenoiseRow() if kind is StepKind.DENOISE:
-                view = needed(view)
-                entry = view.committed[-1] if view.committed else view.staged
-                x = self._tensor(row.x_FCHW)
-                flow = self._networks.denoise(
-                    x, row.t, row.r, row.text_LM, self._cache(view.slot, entry), row.partition
-                )
-                return Denoised(flow.float().cpu().numpy())
-            case CommitRow() if kind is StepKind.COMMIT:
-                view = needed(view)
-                cache = self._cache(view.slot, view.staged)
-                self._networks.commit(self._tensor(row.kept_FCHW), row.text_LM, cache, row.partition)
-                return Committed()
             case DecodeRow() if kind is StepKind.DECODE:
                 return self._decoded(row)
             case EncodeRow() if kind is StepKind.ENCODE:
@@ -129,14 +176,11 @@ class AnyFlowRuntime:
         pictures, features = self._networks.decode(self._tensor(row.x_FCHW), row.features)
         return Decoded(frames_of(pictures, self._frame), features)
 
-    def _cache(self, slot: int, entry: int) -> Cache:
-        return {
-            layer: {
-                "full_cache": self._full[slot, entry, layer][:, None],
-                "compressed_cache": self._compressed[slot, entry, layer][:, None],
-            }
-            for layer in range(self._spec.layers)
-        }
-
     def _tensor(self, array: NDArray[np.float32]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self._device, self._dtype)
+
+
+def layers(full: Tensor, compressed: Tensor) -> Cache:
+    """As diffusers takes them, layer by layer."""
+    both = zip(full, compressed, strict=True)
+    return {layer: {"full_cache": f, "compressed_cache": c} for layer, (f, c) in enumerate(both)}

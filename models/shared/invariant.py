@@ -26,23 +26,27 @@ class InvariantLinear(nn.Module):
         self.scale = layer.scale if isinstance(layer, Fp8Linear) else None
 
     def forward(self, x_BTK: Tensor) -> Tensor:
+        """Without tokens [B, K] every row is a tile."""
         weight = self.weight if self.scale is None else (self.weight.float() * self.scale).to(x_BTK.dtype)
-        return invariant_linear(x_BTK, weight, self.bias, tile=x_BTK.shape[1])
+        return invariant_linear(x_BTK, weight, self.bias, tile=x_BTK.shape[1] if x_BTK.ndim > 2 else 1)
 
 
 class EachRow(nn.Module):
-    """An activation of every row [B, ...] by itself."""
+    """An activation or a convolution of every row [B, ...] by itself."""
 
     def __init__(self, activation: nn.Module) -> None:
         super().__init__()
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.stack([self.activation(row) for row in x])
+        return torch.cat([self.activation(row[None]) for row in x]) if len(x) else x
 
 
-def make_invariant(module: nn.Module) -> int:
-    """Replace every linear layer and activation within a module; returns how many. Load, merge and narrow first."""
+def make_invariant(module: nn.Module, alone: tuple[type[nn.Module], ...] = ()) -> int:
+    """Replace every linear layer and activation within a module; returns how many. Load, merge and narrow first.
+
+    `alone`: other parts that take each row by itself, with all that is in them.
+    """
     count = 0
     for parent in [*module.modules()]:
         for name, child in [*parent.named_children()]:
@@ -50,6 +54,8 @@ def make_invariant(module: nn.Module) -> int:
                 case nn.Linear() | Fp8Linear():
                     setattr(parent, name, InvariantLinear(child))
                 case nn.GELU() | nn.SiLU():
+                    setattr(parent, name, EachRow(child))
+                case _ if isinstance(child, alone):
                     setattr(parent, name, EachRow(child))
                 case _:
                     continue
