@@ -69,5 +69,7 @@ export function nameOf(phase, state, flows, drives) {
 export function whyNoPrompt(live, world) {
   if (!live) return 'Not connected: what you write is kept here';
   if (world.state === 'closed') return 'This world has ended';
-  return world.drives ? '' : 'Whoever drives changes the world: ask for the wheel';
+  if (world.drives) return '';
+  const free = world.shared && world.places.some(({ holder }) => holder === null);
+  return `Whoever drives changes the world: ${free ? 'take a place' : 'ask for the wheel'}`;
 }
