@@ -135,6 +135,8 @@ class _Player:
         self._different = ask.differs(self.recorded, here)
         self._asked_for: int | None = None
         self._encoded: deque[str] = deque(maxlen=ENCODED_KEPT)
+        self._keys: dict[str, str] = {}
+        """Of prompts here, where other weights give them other keys."""
         self._version = 0
 
     def check(self) -> None:
@@ -183,11 +185,11 @@ class _Player:
         """Make the world before a chunk of that epoch, unseen, and play on from there."""
         if self._engine is None:
             raise ReplayError("this session went back to a moment, and this engine only goes forward")
-        self.close()
         opening = self._script.opening(script.epoch, f"{self._name}-{script.epoch}")
         if self._ask.steps is not None:
             opening = msgspec.structs.replace(opening, steps=self._ask.steps)
-        history = self._script.history(script.epoch, opening.session, chunk)
+        history = await self._made_here(self._script.history(script.epoch, opening.session, chunk))
+        self.close()
         progress = api.Progress(epoch=script.epoch, chunk=chunk)
         texts, embeddings = tuple(self._script.texts.values()), tuple(self._script.embeddings.items())
         world = self._engine.written_down(opening, history, texts, progress, embeddings)
@@ -219,7 +221,28 @@ class _Player:
         for share in recorded.conditions.prompts:
             if share.key not in self._encoded:
                 await self._hold(share.key)
-        return recorded.conditions
+        return self._renamed(recorded.conditions)
+
+    def _renamed(self, conditions: api.Conditions) -> api.Conditions:
+        """With the keys that its prompts have here."""
+        if not self._keys:
+            return conditions
+        mix = tuple(api.PromptShare(self._keys.get(share.key, share.key), share.weight) for share in conditions.prompts)
+        return msgspec.structs.replace(conditions, prompts=mix)
+
+    async def _made_here(self, history: tuple[api.HistoryStep, ...]) -> tuple[api.HistoryStep, ...]:
+        """A history as it can be made with other weights, where that is asked for."""
+        if not self._ask.any_weights:
+            return history
+        steps: list[api.HistoryStep] = []
+        for step in history:
+            if isinstance(step, api.Begin):
+                for share in step.conditions.prompts:
+                    if share.key not in self._encoded and share.key not in self._keys:
+                        await self._hold(share.key)
+                step = msgspec.structs.replace(step, conditions=self._renamed(step.conditions))
+            steps.append(step)
+        return tuple(steps)
 
     async def _hold(self, key: str) -> None:
         """Have the embedding of a recorded prompt ready; the engine keeps the most recent ones."""
@@ -232,8 +255,10 @@ class _Player:
             raise ReplayError(f"neither text nor embedding of the prompt with key {key} is kept")
         else:
             held = await self._encode(text)
-        if held != key:
+        if held != key and not self._ask.any_weights:
             raise ReplayError("this server's text encoder differs: a prompt has another key here")
+        if held != key:
+            self._keys[key] = held
         self._encoded.append(key)
 
     async def _encode(self, text: str) -> str:

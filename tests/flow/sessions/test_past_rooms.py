@@ -13,7 +13,7 @@ from worldroom.sessions import messages
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.history import History
 from worldroom.sessions.journal.journal import Journal
-from worldroom.sessions.journal.replay import replay
+from worldroom.sessions.journal.replay import ReplayAsk, replay
 from worldroom.sessions.journal.script import ReplayError, Script, read_session
 from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.participant import Participant
@@ -185,6 +185,22 @@ def test_other_weights_than_it_was_made_with_are_said_and_nothing_is_open() -> N
         refused = await h.rooms.join(room, Screen(), None, None)
         assert isinstance(refused, api.Refused) and "this server has weights 'others'" in refused.detail
         assert not h.rooms.has(room)
+        await client.close()
+        await h.close()
+
+    run(scene())
+
+
+def test_other_weights_play_a_session_as_a_counterfactual_only_when_that_is_asked_for() -> None:
+    async def scene() -> None:
+        h = await house()
+        script = await h.script(await played(h))
+        client = await ready(LocalClient(relabelled(toy(), "others"), EngineSpec(slots=4)))
+        with pytest.raises(ReplayError, match="this server has weights 'others'"):
+            await replay(client, script, "no", engine=client)
+        again = await replay(client, script, "yes", engine=client, ask=ReplayAsk(any_weights=True))
+        assert again.counterfactual == f"weights 'others' for '{script.opened.weights}'"
+        assert (again.chunks, again.mismatches) == (sum(len(epoch.chunks) for epoch in script.epochs), ())
         await client.close()
         await h.close()
 
