@@ -21,7 +21,7 @@ from ..scheduling.costs import Costs, StepKey
 from ..scheduling.ticket import Rules, Ticket
 from .device import Device
 from .history import StepHistory
-from .observers import Observer, Profiler
+from .observers import Observer
 from .queue import DEFAULT, DeviceQueue, StepRun
 
 __all__ = ["Dispatcher", "StepRun"]
@@ -46,7 +46,7 @@ class Dispatcher:
         self._numbers, self._clock = itertools.count(), clock
         self.costs = costs
         self.history = StepHistory()
-        watching = (Profiler(costs, self.history), *observers)
+        watching = (self.history, *observers)
         self._device = DeviceQueue(device, device.name, costs, clock, rules, reserved, watching, patience)
         aux = f"{device.name} {Placement.AUX}"
         self._aux = DeviceQueue(device, aux, costs, clock, rules, lambda: math.inf, watching, patience)

@@ -242,6 +242,7 @@ class DeviceQueue:
         seen = BatchRecord(key, tickets, results, done.started, done.seconds, flight.price, self._name)
         for observer in self._observers:
             observer.see(seen)
+        self._costs.observe(key, len(tickets), done.seconds)
         for waiting, result in zip(flight.batch, results, strict=True):
             if waiting.answer.done():
                 continue

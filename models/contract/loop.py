@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -92,8 +93,7 @@ class Done:
     """The loop has nothing left to do: finalize it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(msgspec.Struct, frozen=True):
     """Result of a step that only writes: its entries are staged in the slab, nothing comes back."""
 
 

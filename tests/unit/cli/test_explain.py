@@ -30,7 +30,7 @@ def step(number: int, *sessions: str) -> BatchRan:
 
 def test_the_ring_forgets_the_oldest_and_tells_what_is_new() -> None:
     steps = StepHistory(length=3)
-    steps.extend(step(n, "a") for n in range(5))
+    steps.extend([step(n, "a") for n in range(5)])
     assert [kept.started for kept in steps.all()] == [2.0, 3.0, 4.0]
     assert [new.started for new in steps.since(4)] == [4.0]
     assert steps.since(steps.count) == ()
