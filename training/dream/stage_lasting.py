@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...models.dream.recurrent import LIMIT
 from ..drive.chains import resume_network, save_network
 from ..drive.optimise import averaged_copy, step_once, update_average
 from ..drive.simulator.driver import Driver, new_driver
@@ -30,10 +29,9 @@ from .dice import DICE
 from .settle import settled
 from .stage_recurrence import Drives, Recurrence
 
-RATE, GROUPS, WORLDS, RECORDED = 6e-4, 3, 128, 64
+RATE, GROUPS, WORLDS, RECORDED = 6e-4, 8, 256, 128
 STEPS = 2  # frames a gradient goes through
-FRESH = 1 / 1500  # chance a frame that a world starts anew
-KICKED, KICK = 0.15, 0.6  # share of worlds whose tokens are thrown off before they go on; how far at most
+FRESH = 1 / 600  # chance a frame that a world starts anew
 START_NOISE, TOKEN_SHARE, REPORT_EVERY = 0.05, 0.5, 200
 
 
@@ -89,8 +87,7 @@ def _anew(model: Recurrence, data: Drives, count: int, rng: np.random.Generator)
 
 def _own_error(model: Recurrence, group: Group, data: Drives) -> Tensor:
     """The group goes on by STEPS frames; what it should have become is told frame by frame."""
-    count, rng, missed = len(group.state), group.rng, list[Tensor]()
-    state = _kicked(group.state, rng)
+    count, rng, state, missed = len(group.state), group.rng, group.state, []
     for _ in range(STEPS):
         world, luck = settled(model.reads(state.detach()).numpy(), rng)
         keys, dice = group.driver.controls(world), rng.standard_normal((count, model.shape.noise)).astype(np.float32)
@@ -100,13 +97,6 @@ def _own_error(model: Recurrence, group: Group, data: Drives) -> Tensor:
     fresh = torch.from_numpy(rng.random(count) < FRESH * STEPS)
     group.state = torch.where(fresh[:, None], _anew(model, data, count, rng), state.detach())
     return torch.stack(missed).mean()
-
-
-def _kicked(state: Tensor, rng: np.random.Generator) -> Tensor:
-    """Some are thrown off in all directions, so that there is a way back from where no chain has been yet."""
-    off = KICK * rng.random((len(state), 1)) * (rng.random((len(state), 1)) < KICKED)
-    drawn = off * rng.standard_normal(state.shape)
-    return (state + torch.from_numpy(drawn.astype(np.float32))).clamp(-LIMIT, LIMIT)
 
 
 def _recorded_error(model: Recurrence, data: Drives, rng: np.random.Generator) -> Tensor:
