@@ -20,6 +20,7 @@ from ...sessions.views import AdaptersBody, AdaptersView, FirstFrame, RecordingV
 from .. import wire
 from ..livekit.spec import LiveKitPass
 from ..media.ice_servers import IceServersBody
+from .past_rooms import OnwardAsk, PlannedRoom
 from .sdp_sessions import FRAGMENT, SDP
 
 JSON, REF = "application/json", "#/components/schemas/{name}"
@@ -146,6 +147,23 @@ OPERATIONS = (
         Bytes(("application/x-ndjson",)),
         query=("after", "most", "types"),
         errors=(503,),
+    ),
+    Operation(
+        "GET",
+        LIBRARY + "/latents/{digest}",
+        "Latents of a chunk that were kept, as .npy",
+        200,
+        Bytes(("application/octet-stream",)),
+        errors=(503,),
+    ),
+    Operation(
+        "POST",
+        LIBRARY + "/rooms",
+        "A room that goes on from a moment of it",
+        201,
+        PlannedRoom,
+        OnwardAsk,
+        errors=(413, 422, 503),
     ),
     Operation(
         "GET",

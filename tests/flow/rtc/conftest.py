@@ -2,6 +2,7 @@
 
 import asyncio
 import fractions
+import random
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -28,6 +29,7 @@ from worldroom.rtc.media.ice_servers import IceServersSpec
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.journal import Journal
 from worldroom.sessions.rooms.opener import RoomsSpec
+from worldroom.sessions.rooms.past import PastRooms
 from worldroom.sessions.rooms.recording import RoomRecordings
 from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.tests.journaled_sessions import Shelf
@@ -235,7 +237,7 @@ async def serving(
     journal = Journal.open(clock, shelf.store, shelf.folder / "spool") if stores else Journal(clock)
     films = RoomRecordings(shelf.recordings, every=False)
     rooms = Rooms(engine, journal, clock, RoomsSpec(card="toy"), recordings=films)
-    past = Past(shelf.library, shelf.eraser, _packed)
+    past = Past(shelf.library, shelf.eraser, _packed, PastRooms(engine, shelf.history, random.Random(1)))
     spec = EdgeSpec(web_root=web_root, loopback_only=True, udp_ports=udp_ports, ice=ice or IceServersSpec())
     app = create_app(rooms, engine, spec, access=access, films=films, past=past, livekit=livekit)
     listener = listen("127.0.0.1", 0)
