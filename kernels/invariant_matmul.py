@@ -97,6 +97,9 @@ def _refuse(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, t
 
 _ONEDNN_LINEAR = torch.ops.mkldnn._linear_pointwise.default if ONEDNN else None
 _ALIGNED = 64  # bytes
+_LOADED = (
+    8  # of K, which oneDNN loads at once on CPUs with AMX: past a row's end, the NaN of its neighbour (times 0 is NaN)
+)
 _FEW = 16  # rows of a tile from which oneDNN is worth its call
 
 
@@ -106,6 +109,9 @@ def _reference(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype
     if a.dtype != out_dtype:
         dtype = torch.promote_types(a.dtype, out_dtype)
         a, b, bias = a.to(dtype), b.to(dtype), bias if bias is None else bias.to(dtype)
+    if a.element_size() == 2 and a.shape[1] % _LOADED:
+        short = -a.shape[1] % _LOADED
+        a, b = F.pad(a, (0, short)), F.pad(b, (0, 0, 0, short))
     if rows % tile:
         a = torch.cat([a, a.new_zeros(-rows % tile, a.shape[1])])
     made = _tiles(a.contiguous(), b, bias, tile)
