@@ -16,6 +16,7 @@ import numpy as np
 
 from ..models.contract.cache import CacheView
 from ..models.contract.card import FrameSpec
+from ..models.contract.latents import Latents
 from ..models.contract.loop import Ask, ChunkLoop, Commit, Done, Loop, Outcome, StepKind, WorkPlan
 from .cancel import CancelScope
 
@@ -205,6 +206,9 @@ def _check(loop: object, made: object, promised: tuple[int, ...]) -> None:
     if not isinstance(made, Outcome):
         raise LoopFault(f"{type(loop).__name__}.finalize returned a {type(made).__name__}, an Outcome is needed")
     frames: object = made.frames
+    latents: object = made.latents
+    if not isinstance(latents, Latents):
+        raise LoopFault(f"an Outcome's latents are a {type(latents).__name__}, Latents.of an array is needed")
     if not isinstance(frames, np.ndarray):
         raise BadFrames(f"frames are a {type(frames).__name__}, the card promises an array of uint8")
     if frames.dtype != np.uint8:

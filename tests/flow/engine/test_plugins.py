@@ -224,6 +224,13 @@ MISTAKES = [
         "RippleLoop.finalize returned a ndarray, an Outcome is needed",
         id="no outcome",
     ),
+    pytest.param(
+        FINAL,
+        "        if {state}:\n            return Outcome(state.frames_FHWC, Carry(0), 'a digest')\n",
+        "bad_loop",
+        "an Outcome's latents are a str, Latents.of an array is needed",
+        id="no latents",
+    ),
 ]
 
 
