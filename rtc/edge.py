@@ -8,10 +8,11 @@ import logging
 import secrets
 from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from ..clock import Clock
-from ..engine.api import EngineClient, Refused, Rendition, SetBitrate
+from ..engine.api import Refused, Rendition, SetBitrate
 from ..sessions.audience import GOING_AWAY
 from ..sessions.drivers import DriversRule
 from ..sessions.messages import Grant, Problem, Role
@@ -83,11 +84,8 @@ class Newcomer:
 class Edge:
     """See the module docstring."""
 
-    def __init__(
-        self, rooms: Rooms, door: EngineClient, spec: EdgeSpec, clock: Clock, viewers_per_address: int = VIEWERS_MAX
-    ) -> None:
+    def __init__(self, rooms: Rooms, spec: EdgeSpec, clock: Clock, viewers_per_address: int = VIEWERS_MAX) -> None:
         self._rooms = rooms
-        self._door = door
         self._spec = spec
         self._clock = clock
         self._per_address = viewers_per_address
@@ -232,11 +230,13 @@ class Edge:
     def _stream(self, room: str) -> Fanout:
         fanout = self._streams.get(room)
         if fanout is None:
-            fanout = self._streams[room] = Fanout(self._spec.bitrate, self._set_bitrate)
+            fanout = self._streams[room] = Fanout(self._spec.bitrate, partial(self._set_bitrate, room))
         return fanout
 
-    def _set_bitrate(self, session: str, rendition: Rendition, kbps: int) -> None:
-        self._door.post(SetBitrate(session=session, kbps=kbps, rendition=rendition))
+    def _set_bitrate(self, room: str, session: str, rendition: Rendition, kbps: int) -> None:
+        found = self._rooms.open_room(room)
+        if found is not None:
+            found.session.set_bitrate(SetBitrate(session=session, kbps=kbps, rendition=rendition))
 
     def _failed(self, error: Exception) -> None:
         """Said now and then: whoever makes offers fail can do so often."""

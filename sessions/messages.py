@@ -84,7 +84,8 @@ class Welcome(ChannelMessage, frozen=True):
     world takes motion. `prompt_chars`: code points that a prompt may have. `lease_s`: so long an empty room is held.
     `adapters`: names that `Adapt` takes. `stack`: what the world has of them. `prompts_max`: texts that one prompt may
     mix, 1 = this world mixes none. `players`: so many have these controls, each their own. `drivers`: how several
-    people drive: `turns`, `controls:2`, `controls:left+right,up`, `vote:5`.
+    people drive: `turns`, `controls:2`, `controls:left+right,up`, `vote:5`. `replay`: the session that is shown again
+    here, which nobody steers; '' = this world is a new one.
     """
 
     room: str
@@ -114,6 +115,7 @@ class Welcome(ChannelMessage, frozen=True):
     prompts_max: int = 1
     players: int = 1
     drivers: str = "turns"
+    replay: str = ""
 
 
 class Accepted(ChannelMessage, frozen=True):

@@ -8,7 +8,15 @@ from ...sessions.views import AdaptersBody
 from ..wire import decode_body
 from .answers import BUSY_RETRY_S, JSON, ApiFault, bearer_of, body_of, json_answer, media_type, named, offer_faults
 
-STATUS = {"no_room": 404, "no_place": 401, "not_driving": 403, "no_adapters": 409, "no_compute": 409, "busy": 503}
+STATUS = {
+    "no_room": 404,
+    "no_place": 401,
+    "not_driving": 403,
+    "replay": 409,
+    "no_adapters": 409,
+    "no_compute": 409,
+    "busy": 503,
+}
 
 
 def add_adapters(app: FastAPI, rooms: Rooms) -> None:

@@ -54,7 +54,7 @@ def create_app(
     for noisy in ("aiortc", "aioice", "pyee"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     clock, access = clock or SystemClock(), access or AccessSpec()
-    edge, rates = Edge(rooms, door, spec, clock, access.limits.viewers), Rates(access.limits)
+    edge, rates = Edge(rooms, spec, clock, access.limits.viewers), Rates(access.limits)
     sources = Sources(rooms, edge)
     bridge = None if livekit is None else _bridge(livekit, rooms, edge, clock)
 

@@ -132,13 +132,16 @@ def _add_changes(app: FastAPI, past: Past) -> None:
         """Of a session that has ended; the answer says what was removed."""
         await known(past.library, session, request)
         try:
-            return json_answer(await past.eraser.delete(session, running=True))
+            removed = await past.eraser.delete(session, running=True)
         except NoSession as error:
             raise ApiFault(404, "no_session", str(error)) from None
         except NotEnded as error:
             raise ApiFault(409, "not_ended", str(error)) from None
         except (*LIBRARY_FAULTS, SuspendStoreError, OSError) as error:
             raise _away(error) from None
+        if past.rooms is not None:
+            past.rooms.forget(session)
+        return json_answer(removed)
 
 
 async def known(library: Library, session: str, request: Request) -> SessionSummary:

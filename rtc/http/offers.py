@@ -43,6 +43,7 @@ UPLOAD_STATUS = {
     "no_room": 404,
     "too_slow": 408,
     "no_first_frame": 409,
+    "replay": 409,
     "too_large": 413,
     "busy": 503,
 }

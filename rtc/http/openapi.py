@@ -20,7 +20,7 @@ from ...sessions.views import AdaptersBody, AdaptersView, FirstFrame, RecordingV
 from .. import wire
 from ..livekit.spec import LiveKitPass
 from ..media.ice_servers import IceServersBody
-from .past_rooms import OnwardAsk, PlannedRoom
+from .past_rooms import MomentAsk, PlannedRoom
 from .sdp_sessions import FRAGMENT, SDP
 
 JSON, REF = "application/json", "#/components/schemas/{name}"
@@ -69,6 +69,8 @@ ANYWHERE = (400, 401, 403, 404, 421, 429)
 ROOM, LIBRARY = "/v1/rooms/{room}", "/v1/library/{session}"
 OFFERED = (406, 409, 413, 415, 503)
 TRICKLED = (412, 415, 422, 428)
+
+BODY_OPTIONAL = ("/v1/rooms", LIBRARY + "/rooms", LIBRARY + "/replay")
 
 OPERATIONS = (
     Operation("GET", "/healthz", "The process answers", 200, Alive),
@@ -162,7 +164,16 @@ OPERATIONS = (
         "A room that goes on from a moment of it",
         201,
         PlannedRoom,
-        OnwardAsk,
+        MomentAsk,
+        errors=(413, 422, 503),
+    ),
+    Operation(
+        "POST",
+        LIBRARY + "/replay",
+        "A room that shows it again, live",
+        201,
+        PlannedRoom,
+        MomentAsk,
         errors=(413, 422, 503),
     ),
     Operation(
@@ -225,7 +236,7 @@ def _described(each: Operation) -> dict[str, Any]:
     inside = [(name, "path") for name in re.findall(r"{(\w+)}", each.path)] + [(name, "query") for name in each.query]
     described: dict[str, Any] = {"summary": each.about, "parameters": [_parameter(*one) for one in inside]}
     if each.asks is not None:
-        described["requestBody"] = _content("", each.asks) | {"required": each.path != "/v1/rooms"}
+        described["requestBody"] = _content("", each.asks) | {"required": each.path not in BODY_OPTIONAL}
         del described["requestBody"]["description"]
     return described | {"responses": answers}
 

@@ -1,4 +1,6 @@
-"""Rooms made of what was: a new one whose world goes on from a moment of a session in the library."""
+"""Rooms made of what was: in a new one the world of a session in the library goes on, or is shown again, live."""
+
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -11,9 +13,13 @@ from .library import known
 BODY_MOST = 4096
 
 
-class OnwardAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """From `chunk` on (None = the end), of `epoch` (None = the last one that has it); or behind what `film` shows after
-    `seconds`."""
+Plan = Callable[[str, int | None, int | None], Awaitable[str]]
+"""A room's name for a session, a chunk and an epoch; raises `PAST_FAULTS`."""
+
+
+class MomentAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """From `chunk` on (None = the end; of a replay, the beginning), of `epoch` (None = the last one that has it); or
+    from what `film` shows after `seconds`."""
 
     chunk: int | None = None
     epoch: int | None = None
@@ -30,19 +36,29 @@ class PlannedRoom(msgspec.Struct, frozen=True):
 def add_past_rooms(app: FastAPI, library: Library, past: PastRooms) -> None:
     @app.post("/v1/library/{session}/rooms")
     async def onward(session: str, request: Request) -> Response:
-        await known(library, session, request)
-        try:
-            with offer_faults():
-                body = await body_of(request, BODY_MOST)
-            asked = msgspec.json.decode(body or b"{}", type=OnwardAsk)
-        except msgspec.MsgspecError as error:
-            raise ApiFault(400, "bad_request", str(error)) from None
-        epoch, chunk = asked.epoch, asked.chunk
-        try:
-            if asked.film:
-                epoch, chunk = await library.moment(session, asked.film, asked.seconds)
-            return json_answer(PlannedRoom(await past.plan(session, chunk, epoch)), 201)
-        except (NoMoment, NoFilm) as error:
-            raise ApiFault(422, "no_moment", str(error)) from None
-        except PAST_FAULTS as error:
-            raise ApiFault(503, "journal", str(error), BUSY_RETRY_S) from None
+        """In which its world goes on."""
+        return await _planned(library, past.plan, session, request)
+
+    @app.post("/v1/library/{session}/replay")
+    async def replay(session: str, request: Request) -> Response:
+        """In which it is shown again."""
+        return await _planned(library, past.plan_replay, session, request)
+
+
+async def _planned(library: Library, plan: Plan, session: str, request: Request) -> Response:
+    await known(library, session, request)
+    try:
+        with offer_faults():
+            body = await body_of(request, BODY_MOST)
+        asked = msgspec.json.decode(body or b"{}", type=MomentAsk)
+    except msgspec.MsgspecError as error:
+        raise ApiFault(400, "bad_request", str(error)) from None
+    epoch, chunk = asked.epoch, asked.chunk
+    try:
+        if asked.film:
+            epoch, chunk = await library.moment(session, asked.film, asked.seconds)
+        return json_answer(PlannedRoom(await plan(session, chunk, epoch)), 201)
+    except (NoMoment, NoFilm) as error:
+        raise ApiFault(422, "no_moment", str(error)) from None
+    except PAST_FAULTS as error:
+        raise ApiFault(503, "journal", str(error), BUSY_RETRY_S) from None

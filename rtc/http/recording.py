@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request, Response
 from ...sessions.rooms.recording import RecordingRefused, RoomRecordings
 from .answers import ApiFault, bearer_of, json_answer, named
 
-STATUS = {"no_place": 401, "not_driving": 403, "no_room": 404, "not_recorded": 409, "disk": 507}
+STATUS = {"no_place": 401, "not_driving": 403, "no_room": 404, "not_recorded": 409, "replay": 409, "disk": 507}
 
 
 def add_recording(app: FastAPI, films: RoomRecordings) -> None:

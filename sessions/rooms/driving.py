@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ..messages import Role, WorldState
+from .rights import REPLAY, REPLAY_WHY
 from .room import Room
 from .seats import Seat
 
@@ -20,4 +21,6 @@ def driver_of(
         raise refused("no_place", "this token has no connected seat in the room")
     if room.wheel.role(seat.participant) is not Role.DRIVER:
         raise refused("not_driving", otherwise)
+    if room.session.spec.replays:
+        raise refused(REPLAY, REPLAY_WHY)
     return room, seat

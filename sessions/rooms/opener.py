@@ -1,7 +1,8 @@
-"""Opens one room: around its suspended session if there is one, else where it was planned to go on from an earlier
-session, else around a new one. Knows no other rooms."""
+"""Opens one room: around its suspended session if there is one, else as it was planned of an earlier session, else
+around a new one. Knows no other rooms."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,17 +11,24 @@ from ...engine.api import CardInfo, Close, EngineClient, LatencyClass, RefusalRe
 from ..audience import Audience
 from ..counters import RoomsCounters
 from ..drivers import TURNS, BadDrivers, DriversRule, PlaceSpec
-from ..journal.events import Origin
-from ..journal.journal import Journal
+from ..journal.events import Origin, PromptAsked
+from ..journal.journal import Journal, JournalSpec
+from ..journal.replay import REDACTED
 from ..journal.script import MadeBy
-from ..messages import AdapterChoice
+from ..messages import AdapterChoice, Prompt, Transition
 from ..session.session import Session
 from ..session.spec import SessionSpec
 from .past import PastRooms
+from .playback import Playback, ReplayPlan
 from .refusals import refusal
 from .room import Room, RoomSpec
 from .room_record import RoomRecord
 from .suspend import RoomSuspension
+
+log = logging.getLogger(__name__)
+
+UNWRITTEN = 64
+"""Entries in memory of a journal that nobody writes down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +127,8 @@ class RoomOpener:
         world = None if past is None else past.planned(entry.name)
         if past is None or world is None:
             return None
+        if isinstance(world, ReplayPlan):
+            return await self._replayed(entry, world, past.engine)
         name, seed = entry.asked, world.script.root(world.origin.epoch).seed
         session = self._session(entry, world.card, name, seed, entry.drivers, world.origin)
         answer = await past.engine.restore(world.written_down(past.engine, name), session.take)
@@ -132,6 +142,27 @@ class RoomOpener:
         past.opened(entry.name)
         session.begin_at(world.record(name, answer.weights), answer, world.words)
         return self._room(entry, session)
+
+    async def _replayed(self, entry: RoomEntry, plan: ReplayPlan, engine: SuspendableEngine) -> Room | Refused:
+        """A session that only seems to live: nothing of it is journaled, and it ends with what was recorded."""
+        playback, asked = Playback(engine, plan, self._clock), plan.asked(plan.first)
+        unwritten = Journal(self._clock, spec=JournalSpec(buffer=UNWRITTEN))
+        opening = entry.asked, entry.name, plan.card, plan.script.opened.seed
+        spec = SessionSpec(*opening, prompt=_shown(asked), steps=plan.made.steps or None, replays=plan.session)
+        session = Session(spec, playback, unwritten, self._clock, self._counters, entry.audience)
+
+        def said(asked: PromptAsked) -> None:
+            session.prompt(Prompt(id=0, text=_shown(asked), transition=Transition.CUT), "", lambda answer: None)
+
+        def over(differ: int) -> None:
+            log.info("a replay of session %s is over: %d chunks differ", plan.session, differ)
+            session.close("the replay is over")
+
+        playback.said, playback.over = said, over
+        name, entry.asked = entry.asked, ""
+        refused = await session.open()
+        entry.asked = name
+        return refused or self._room(entry, session)
 
     async def _opened(self, entry: RoomEntry, seed: int) -> Room | Refused:
         session = self._session(entry, entry.card or self._spec.card, entry.asked, seed, entry.drivers)
@@ -154,6 +185,11 @@ class RoomOpener:
             return places
         spec = RoomSpec(entry.name, self._spec.lease_s, self._spec.seats)
         return Room(spec, session, entry.audience, self._clock, self._counters, self._entropy, places, record)
+
+
+def _shown(asked: PromptAsked | None) -> str:
+    """The words as people see them, '' = none, or they were taken out."""
+    return "" if asked is None or asked.text.startswith(REDACTED) else asked.text
 
 
 def _places(drivers: DriversRule, card: CardInfo) -> tuple[PlaceSpec, ...] | Refused:

@@ -40,6 +40,7 @@ from ..messages import (
 )
 from ..rate import Rate
 from ..session.session import Session
+from .rights import REPLAY, REPLAY_WHY
 from .seats import Seat
 from .wheel import Wheel
 
@@ -140,6 +141,10 @@ class Participant:
                 self._problem("too_fast", "too many inputs: some were dropped", None)
             return
         self._counters.inputs += 1
+        if self._session.spec.replays:
+            if message.held and self._input_problems.allows(now):
+                self._problem(REPLAY, REPLAY_WHY, None)
+            return
         news = self._inbox.receive(message, now)
         if news or message.held:
             self._seat.active_at = now
@@ -163,6 +168,10 @@ class Participant:
         if not isinstance(message, Shown | Ping):
             self._seat.active_at = self._clock.now()
         match message:
+            case Prompt() | Adapt() | ResetWorld() | Rewind() | Fork() | Regenerate() | Choose() | Feedback() if (
+                session.spec.replays
+            ):
+                self._problem(REPLAY, REPLAY_WHY, message.id)
             case (
                 Prompt()
                 | Adapt()

@@ -1,6 +1,7 @@
-"""Rooms whose world goes on from a moment of an earlier session: planned by who asks, opened by the first who joins.
+"""Rooms made of an earlier session: planned by who asks, opened by the first who joins.
 
-    plan(session, moment) -> its journal is read -> a room's name        join(name) -> the world made again up to there
+    plan(session, moment)        -> its journal is read -> a name      join(name) -> its world goes on from there
+    plan_replay(session, moment) -> its journal is read -> a name      join(name) -> it is shown again from there
 
 The earlier session is only read. Knows neither seats nor who may ask.
 """
@@ -22,13 +23,14 @@ from ..session.adapters import AdaptersRecord
 from ..session.prompt_versions import PromptPart, PromptsRecord, PromptVersion
 from ..session.spec import SessionRecord
 from .names import fresh_room
+from .playback import ReplayPlan
 
 PLANNED_MOST = 16
 """Plans that nobody has joined; the oldest is forgotten."""
 REMADE_MOST = 20_000
+"""Chunks that are made again before somebody sees something."""
 OPENING = 1
 """Number of the entry that says how a session was opened."""
-"""Chunks that are made again before somebody sees something."""
 PAST_FAULTS = (StoreError, ArchiveError, JournalVersion, JournalCut, ReplayError, api.UnknownContract)
 
 
@@ -44,6 +46,10 @@ class PastWorld:
     origin: events.Origin
     words: PromptVersion | None
     adapters: AdaptersRecord
+
+    @property
+    def session(self) -> str:
+        return self.origin.session
 
     @property
     def card(self) -> str:
@@ -76,28 +82,39 @@ class PastRooms:
 
     def __init__(self, engine: api.SuspendableEngine, history: History, source: random.Random) -> None:
         self.engine, self._history, self._source = engine, history, source
-        self._planned: OrderedDict[str, PastWorld] = OrderedDict()
+        self._planned: OrderedDict[str, PastWorld | ReplayPlan] = OrderedDict()
 
     async def plan(self, session: str, chunk: int | None = None, epoch: int | None = None) -> str:
         """A room in which the world of a session goes on from `chunk` (None = its end) of an epoch; None = the last one
         that has that chunk. Raises `PAST_FAULTS`."""
-        script = await read_session(self._history, session)
-        world = past_world(script, session, chunk, epoch)
-        cards = [info.name for info in self.engine.cards()]
-        if cards and world.card not in cards:
-            raise NoMoment(f"its world is '{world.card}', and this server has {', '.join(cards)}")
-        room = fresh_room(self._source)
-        self._planned[room] = world
-        while len(self._planned) > PLANNED_MOST:
-            self._planned.popitem(last=False)
-        return room
+        return self._plan(past_world(await read_session(self._history, session), session, chunk, epoch))
 
-    def planned(self, room: str) -> PastWorld | None:
+    async def plan_replay(self, session: str, chunk: int | None = None, epoch: int | None = None) -> str:
+        """A room in which a session is shown again from `chunk` (None = its beginning) of an epoch on; None = the last
+        one that has that chunk. Each time that the room opens, until it is forgotten. Raises `PAST_FAULTS`."""
+        return self._plan(replay_plan(await read_session(self._history, session), session, chunk, epoch))
+
+    def planned(self, room: str) -> PastWorld | ReplayPlan | None:
         return self._planned.get(room)
 
     def opened(self, room: str) -> None:
         """Somebody has joined it: from now on it is a room like any other."""
         self._planned.pop(room, None)
+
+    def forget(self, session: str) -> None:
+        """It is deleted: nobody begins anything with it any more."""
+        for room in [room for room, what in self._planned.items() if what.session == session]:
+            del self._planned[room]
+
+    def _plan(self, what: PastWorld | ReplayPlan) -> str:
+        cards = [info.name for info in self.engine.cards()]
+        if cards and what.card not in cards:
+            raise NoMoment(f"its world is '{what.card}', and this server has {', '.join(cards)}")
+        room = fresh_room(self._source)
+        self._planned[room] = what
+        while len(self._planned) > PLANNED_MOST:
+            self._planned.popitem(last=False)
+        return room
 
 
 def past_world(script: Script, session: str, chunk: int | None, epoch: int | None) -> PastWorld:
@@ -112,12 +129,41 @@ def past_world(script: Script, session: str, chunk: int | None, epoch: int | Non
     origin = events.Origin(session, having[-1] if epoch is None else epoch, chunk)
     before = script.of(origin.epoch).chunks
     conditions = next(each.conditions for each in reversed(before) if each.chunk < chunk)
-    made = sum(isinstance(step, api.Begin) for step in script.history(origin.epoch, "", chunk))
-    if made > REMADE_MOST:
-        raise NoMoment(f"{made} chunks would have to be made again, and {REMADE_MOST} is the most")
+    _check_remade(script.history(origin.epoch, "", chunk))
     shares = conditions.adapters
     adapters = AdaptersRecord(1, script.stacks.get(shares, ()), shares) if shares else AdaptersRecord()
     return PastWorld(script, origin, _words(script, conditions.prompt_version), adapters)
+
+
+def replay_plan(script: Script, session: str, chunk: int | None, epoch: int | None) -> ReplayPlan:
+    """Of what the weights made that it ended with. Raises `NoMoment`."""
+    made = [script.made(each) for each in script.epochs if each.chunks]
+    if not made:
+        raise NoMoment("nothing of it was made")
+    epochs = [each for each in script.epochs if script.made(each).same_as(made[-1])]
+    steps = tuple((each, recorded) for each in epochs for recorded in each.chunks)
+    first = 0
+    if chunk is not None:
+        at = [
+            place
+            for place, (each, recorded) in enumerate(steps)
+            if recorded.chunk == chunk and epoch in (None, each.epoch)
+        ]
+        if not at:
+            raise NoMoment(f"chunk {chunk} of it cannot be shown again")
+        first = at[-1]
+    begins, recorded = steps[first]
+    _check_remade(script.history(begins.epoch, "", recorded.chunk))
+    keys = {share.key for _, each in steps for share in each.conditions.prompts}
+    if not all(key in script.embeddings or not script.texts.get(key, REDACTED).startswith(REDACTED) for key in keys):
+        raise NoMoment("its words were taken out, and nothing that stands for them was kept")
+    return ReplayPlan(session, script, made[-1], steps, first)
+
+
+def _check_remade(history: tuple[api.HistoryStep, ...]) -> None:
+    made = sum(isinstance(step, api.Begin) for step in history)
+    if made > REMADE_MOST:
+        raise NoMoment(f"{made} chunks would have to be made again, and {REMADE_MOST} is the most")
 
 
 def _end(epoch: EpochScript) -> int:

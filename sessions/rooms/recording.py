@@ -9,6 +9,7 @@ from ..messages import Role, WorldState
 from ..recording.moments import Moments
 from ..recording.recordings import Recordings
 from ..views import RecordingView
+from .rights import REPLAY
 from .room import Room
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class RoomRecordings:
         moments = Moments(session.card.fps, lambda: session.request_key(joined=False))
         self._moments[room.spec.name] = moments
         audience.observe(moments.frame)
-        if self._every:
+        if self._every and not session.spec.replays:
             try:
                 self._start(room, audience)
             except OSError as error:
@@ -52,6 +53,8 @@ class RoomRecordings:
     def start(self, name: str, token: str) -> RecordingView:
         """For the driver of that room; raises `RecordingRefused`."""
         room, audience = self._driven(name, token)
+        if room.session.spec.replays:
+            raise RecordingRefused(REPLAY, "this is a replay: its session may have films, it gets none")
         try:
             return RecordingView(room.session.spec.name, self._start(room, audience), True)
         except OSError as error:

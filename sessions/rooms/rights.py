@@ -23,3 +23,7 @@ class Rights:
 
 OPEN = Rights()
 """Of everybody where no token is asked for."""
+
+REPLAY = "replay"
+REPLAY_WHY = "this is a replay: it can be watched and paused, nothing else"
+"""Said to everybody who steers a session that is shown again."""

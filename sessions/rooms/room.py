@@ -270,6 +270,7 @@ class Room:
                 adapters=card.adapters,
                 stack=session.adapters.now.stack,
                 prompts_max=card.prompts_max,
+                replay=session.spec.replays,
             ),
         )
         if prompt is not None:

@@ -45,7 +45,7 @@ class RoomSuspension:
                 async with asyncio.timeout(NOTE_S):
                     await self._opened.wait()
             self._opened.clear()
-            standing = [room for room in rooms() if room.session.card is not None]
+            standing = [room for room in rooms() if room.session.card is not None and not room.session.spec.replays]
             try:
                 for room in standing:
                     await self._store.note(room.record(shown=False))
@@ -56,8 +56,10 @@ class RoomSuspension:
                 log.debug("%s", error)
 
     async def suspend(self, room: Room) -> bool:
-        """Suspend a room in which nobody is connected; False when it has to end instead."""
+        """Suspend a room in which nobody is connected; False when it has to end instead, as a replay does."""
         session = room.session
+        if session.spec.replays:
+            return False
         if session.state is not WorldState.HELD or session.prompts.number == 0 or session.next_chunk == 0:
             return False  # nothing has been shown yet
         session.turns.stand_alone("")  # before the record, which says where the journal ends

@@ -49,8 +49,8 @@ class Session:
         engine: api.SuspendableEngine | None = None,
     ) -> None:
         self.spec, self.state = spec, messages.WorldState.OPENING
-        self._door, self._counters, self._audience = door, counters, audience
-        self._paused = False
+        self._door, self._counters, self._audience, self._paused = door, counters, audience, False
+        self.set_bitrate = door.post
         self.prompts, self._inflight = PromptMemory(), InflightInputs()
         self._chronicle = Chronicle(journal, spec.name, lambda: self.epoch)
         self.record = self._chronicle.record

@@ -49,7 +49,8 @@ class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class SessionSpec:
     """What a session is opened with. `prompt` None = the card's first suggestion, if it has one. `adapters`: the stack
-    it begins with. `drivers`: how several people drive. `origin`: the moment that it goes on from.
+    it begins with. `drivers`: how several people drive. `origin`: the moment that it goes on from. `replays`: the
+    session that it shows again, '' = none; nobody steers such a one, and nothing of it is kept.
     """
 
     name: str
@@ -62,6 +63,7 @@ class SessionSpec:
     adapters: tuple[AdapterChoice, ...] = ()
     drivers: DriversRule = TURNS
     origin: events.Origin | None = None
+    replays: str = ""
 
     @property
     def votes(self) -> bool:

@@ -145,6 +145,32 @@ def test_a_session_goes_on_in_a_new_room_from_what_its_film_shows(visitor: MakeV
     driver.until("document.getElementById('notice-text')?.textContent.includes('it was made with')")
 
 
+def test_a_session_is_replayed_live_in_a_room_where_nobody_steers(visitor: MakeVisitor, library: str) -> None:
+    driver = visitor().open(library.replace("/library", "/r/again")).until_playing()
+    session = driver.world("welcome.session")
+    driver.until(f"worldroom.world.onScreen.frame > {driver.number('worldroom.world.onScreen.frame')} + 24")
+    driver.open(f"{library}?session={session}")
+    driver.until("document.getElementById('session-title').textContent.startsWith('again')")
+    driver.page.click("#replay")
+    driver.until("globalThis.worldroom?.world.welcome")
+    driver.until_playing()
+    driver.page.click("#pause")
+    driver.until("worldroom.world.state === 'paused'")
+    assert driver.world("welcome.replay") == session != driver.world("welcome.session")
+    for steers in ("#reset", "#like", "#prompt-send"):
+        assert driver.page.is_disabled(steers), steers
+    driver.page.click("#pause")
+    driver.until("document.getElementById('state-text').textContent === 'Replay'")
+    driver.until("document.getElementById('notice-title').textContent === 'The replay is over'")
+    driver.page.click("#notice-act")
+    driver.until("worldroom.world.state === 'running'")
+    driver.until_playing()
+    assert driver.world("welcome.replay") == session
+    listed = driver.open(f"{library}?session={session}")
+    listed.until("document.getElementById('session-title').textContent.startsWith('again')")
+    assert listed.complaints == []
+
+
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_axe_finds_nothing(visitor: MakeVisitor, library: str, scheme: str) -> None:
     alice = visitor(color_scheme=scheme, reduced_motion="reduce")

@@ -44,7 +44,7 @@
  *   first_frame: { width: number, height: number } | null, recache: boolean,
  *   protocol?: number, pointer?: boolean, prompt_chars?: number, lease_s?: number,
  *   adapters?: string[], stack?: AdapterChoice[], prompts_max?: number, players?: number,
- *   drivers?: string,
+ *   drivers?: string, replay?: string,
  * }} Welcome
  */
 /** @typedef {{ type: 'accepted', id: number }} Accepted */

@@ -7,6 +7,7 @@ import { covering, objection } from '../src/page/firstframe.js';
 import { read } from '../sdk/messages.js';
 import { ago, places, watchable } from '../src/lobby/lists.js';
 import { words } from '../src/page/notice.js';
+import { nameOf, whyNoPrompt } from '../src/page/state.js';
 import { understanding } from '../src/page/prompt.js';
 import { Words } from '../src/page/words.js';
 import { whereIs } from '../sdk/index.js';
@@ -78,6 +79,16 @@ test('every state of the connection has words', () => {
   const stopped = now({ link: { ...lost(1), stopped: true }, wait_s: 3 });
   assert.deepEqual([stopped?.title, stopped?.text], ['The server has stopped', 'It may be starting again. Trying again in 3 s.']);
   assert.equal(now({ link: { phase: 'elsewhere' } })?.act, 'Take it back');
+});
+
+test('a replay is called one, takes no words, and can be watched again', () => {
+  assert.equal(nameOf('live', 'running', true, true, true), 'Replay');
+  assert.equal(nameOf('live', 'running', true, true, false), 'Live');
+  const world = (/** @type {string} */ replay) => /** @type {any} */ ({ state: 'running', drives: true, welcome: { replay } });
+  assert.match(whyNoPrompt(true, world('a1')), /can be watched and paused/);
+  assert.equal(whyNoPrompt(true, world('')), '');
+  assert.equal(now({ link: { phase: 'ended' }, replays: true })?.act, 'Watch again');
+  assert.equal(now({ link: { phase: 'ended' }, replays: false })?.act, 'Start a new one');
 });
 
 test('case 61: a lost line promises no more than the page knows', () => {

@@ -79,6 +79,8 @@ ENDPOINTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
     ("GET", "/v1/library/of-this-room/entries", {}, ""),
     ("GET", "/v1/library/of-this-room/1.mp4", {}, ""),
     ("GET", "/v1/library/of-this-room/1.timeline", {}, ""),
+    ("POST", "/v1/library/of-this-room/rooms", {}, ""),
+    ("POST", "/v1/library/of-this-room/replay", {}, ""),
     ("GET", "/v1/library/export?session=of-this-room", {}, ""),
     ("DELETE", "/v1/library/of-this-room", {}, ""),
     ("GET", "/v1/something-new", {}, ""),

@@ -34,6 +34,7 @@ export class SessionView {
     element('forks', HTMLSelectElement).addEventListener('change', (event) => this.#compare(Number(/** @type {HTMLSelectElement} */ (event.target).value)));
     element('film', HTMLSelectElement).addEventListener('change', (event) => void this.#play(/** @type {HTMLSelectElement} */ (event.target).value));
     element('onward', HTMLButtonElement).addEventListener('click', () => void this.#goOn());
+    element('replay', HTMLButtonElement).addEventListener('click', () => void this.#replay());
     const sure = element('sure', HTMLDialogElement);
     element('delete', HTMLButtonElement).addEventListener('click', () => sure.showModal());
     element('sure-no', HTMLButtonElement).addEventListener('click', () => sure.close());
@@ -176,17 +177,34 @@ export class SessionView {
 
   /** A new room whose world goes on from what the film shows, or from the end where there is no film. */
   async #goOn() {
-    const film = element('film', HTMLSelectElement).value;
-    const from = this.#shows() ? { film, seconds: this.video.currentTime } : {};
-    const button = element('onward', HTMLButtonElement);
+    await this.#enter('onward', 'rooms', this.#shows() ? this.#moment() : {});
+  }
+
+  /** A new room that shows the session again: from what the film shows, from the beginning where it was not played. */
+  async #replay() {
+    const within = this.#shows() && this.video.currentTime > 0 && !this.video.ended;
+    await this.#enter('replay', 'replay', within ? this.#moment() : {});
+  }
+
+  /**
+   * @param {string} id of the button
+   * @param {string} what is made of the session
+   * @param {object} from
+   */
+  async #enter(id, what, from) {
+    const button = element(id, HTMLButtonElement);
     button.disabled = true;
     try {
-      const planned = await (await this.server.ask(`/${encodeURIComponent(this.name)}/rooms`, 'POST', from)).json();
+      const planned = await (await this.server.ask(`/${encodeURIComponent(this.name)}/${what}`, 'POST', from)).json();
       location.assign(`r/${encodeURIComponent(planned.room)}${location.hash}`);
     } catch (error) {
       this.#say(error);
     }
     button.disabled = false;
+  }
+
+  #moment() {
+    return { film: element('film', HTMLSelectElement).value, seconds: this.video.currentTime };
   }
 
   /** Whether a film is there to point at a moment with. */

@@ -42,20 +42,22 @@ export class Acts {
   }
 
   /**
-   * Whoever drives pauses and resets; whoever is in a world that can be seen says whether they like it.
+   * Whoever drives pauses and resets; whoever is in a world that can be seen says whether they like it. A replay can
+   * only be paused.
    * @param {WorldState} world
    * @param {boolean} live
    * @param {boolean} drives
+   * @param {boolean} replays
    */
-  state(world, live, drives) {
+  state(world, live, drives, replays) {
     this.world = world;
     const paused = world === 'paused';
     const open = live && world !== 'opening' && world !== 'closed';
     this.pause.disabled = !drives || !(paused || world === 'running') || !live;
     this.pause.setAttribute('aria-pressed', String(paused));
     say(element('pause-text', HTMLElement), paused ? 'Resume' : 'Pause');
-    this.resetButton.disabled = !drives || !open;
-    this.like.disabled = this.dislike.disabled = !open;
+    this.resetButton.disabled = !drives || !open || replays;
+    this.like.disabled = this.dislike.disabled = !open || replays;
     if (this.resetButton.disabled && this.resetting !== 0) this.#keepWorld();
   }
 

@@ -106,7 +106,7 @@ const keep = new Keep(video, {
     await seated(`${base}v1/rooms/${name}/recording`, room.seat.token, running ? 'POST' : 'DELETE', 'This server films no room');
   },
   address: () => `${base}r/${name}`,
-  drives: () => world.drives,
+  drives: () => world.drives && !world.welcome?.replay,
 });
 
 const futures = new Futures(keep.panel, {
@@ -199,7 +199,7 @@ room.on('frame', ({ receipt }) => {
 room.on('world', () => {
   people.show(world);
   caps.own(world.mine?.controls ?? null);
-  if (world.welcome && world.mine) {
+  if (world.welcome && !world.welcome.replay && world.mine) {
     const own = world.mine.controls.flatMap((index) => world.welcome?.controls[index] ?? []);
     const touch = matchMedia('(pointer: coarse)').matches;
     hint.offer(own, { touch, looks: world.welcome.pointer === true, keyName: (code) => caps.keyName(code) });
@@ -238,7 +238,7 @@ function arrive(welcome) {
   adapters.offer(welcome.adapters ?? [], world.stack);
   notice.lease_s = welcome.lease_s ?? 0;
   people.begin();
-  remember(browser, { room: name, title: welcome.title });
+  if (!welcome.replay) remember(browser, { room: name, title: welcome.title });
   if (world.fresh) {
     toast('This is a new world: the one before has ended', { for_ms: 8000 });
     speak('This is a new world: the one before has ended');
@@ -255,21 +255,23 @@ function tell(fate) {
 
 function showWorld() {
   const { state, drives } = world;
+  const replays = Boolean(world.welcome?.replay);
+  const steers = drives && !replays;
   const { phase } = room.link;
   const live = phase === 'live';
   const flows = live && state === 'running' && notice.now.seen && !notice.now.blocked && frames.fresh;
-  notice.update({ world: state, drives });
+  notice.update({ world: state, drives, replays });
   document.body.dataset.world = state;
   document.body.dataset.role = drives ? 'driver' : 'spectator';
   document.body.dataset.shows = flows || (live && notice.now.seen && state !== 'running') ? 'frames' : 'nothing';
-  say(element('state-text', HTMLElement), nameOf(phase, state, flows, drives));
-  acts.state(state, live, drives);
+  say(element('state-text', HTMLElement), nameOf(phase, state, flows, drives, replays));
+  acts.state(state, live, drives, replays);
   element('keep-picture', HTMLButtonElement).disabled = video.videoWidth === 0;
   say(element('hud-hint', HTMLElement), drives ? 'Press a key to measure' : 'Whoever drives can measure');
   promptBox.enable(whyNoPrompt(live, world));
-  futures.enable(live && drives && state === 'running');
-  firstFrame.enable(live && drives && state !== 'opening' && state !== 'closed');
-  adapters.enable(live && drives && state !== 'closed');
+  futures.enable(live && steers && state === 'running');
+  firstFrame.enable(live && steers && state !== 'opening' && state !== 'closed');
+  adapters.enable(live && steers && state !== 'closed');
 }
 
 function startAnew() {

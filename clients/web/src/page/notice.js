@@ -13,7 +13,8 @@ import { speak } from './toast.js';
  * `blocked`: the browser does not start the picture by itself. `seen`: a picture was shown on this connection.
  * `wait_s`: to the next attempt. `held_s`: how much longer a server that is still there keeps the world, null = unknown.
  * @typedef {{
- *   link: Link, world: WorldState, seen: boolean, blocked: boolean, drives: boolean, wait_s: number, held_s: number | null,
+ *   link: Link, world: WorldState, seen: boolean, blocked: boolean, drives: boolean, replays?: boolean, wait_s: number,
+ *   held_s: number | null,
  * }} Situation
  */
 
@@ -36,6 +37,7 @@ export function words(now) {
     case 'elsewhere':
       return { title: 'This place is open in another tab', text: 'A place in a room can be in one tab at a time.', act: 'Take it back', still: true };
     case 'ended':
+      if (now.replays) return { title: 'The replay is over', text: 'It was made again as it was, up to its end.', act: 'Watch again', still: true };
       return { title: 'This world has ended', text: 'Nobody was in the room for a while.', act: 'Start a new one', still: true };
     case 'full': {
       if (link.code === 'not_ready') return { title: 'The server is warming up', text: `Its model is loading. ${soon}` };

@@ -51,12 +51,14 @@ export class FrameWatch {
  * @param {string} state of the world
  * @param {boolean} flows
  * @param {boolean} drives
+ * @param {boolean} replays
  * @returns {string}
  */
-export function nameOf(phase, state, flows, drives) {
+export function nameOf(phase, state, flows, drives, replays) {
   if (phase !== 'live') return LINK_NAMES[phase] ?? phase;
   if (state !== 'running') return WORLD_NAMES[state] ?? state;
   if (!flows) return 'No picture';
+  if (replays) return 'Replay';
   return drives ? 'Live' : 'Watching';
 }
 
@@ -69,6 +71,7 @@ export function nameOf(phase, state, flows, drives) {
 export function whyNoPrompt(live, world) {
   if (!live) return 'Not connected: what you write is kept here';
   if (world.state === 'closed') return 'This world has ended';
+  if (world.welcome?.replay) return 'A replay: it can be watched and paused';
   if (world.drives) return '';
   const free = world.shared && world.places.some(({ holder }) => holder === null);
   return `Whoever drives changes the world: ${free ? 'take a place' : 'ask for the wheel'}`;
