@@ -3,6 +3,7 @@
 import asyncio
 
 from worldroom.clients.python.room import join
+from worldroom.engine import api
 
 
 async def test_a_viewer_sees_frames_with_receipts_and_its_presses_in_them(served) -> None:
@@ -21,5 +22,9 @@ async def test_a_viewer_sees_frames_with_receipts_and_its_presses_in_them(served
         assert seen[-1].picture is not None and (seen[-1].picture.width, seen[-1].picture.height) == (320, 192)
         assert room.pictures.counts.undecodable == 0
         await room.prompt("a red sky")
+        async with asyncio.timeout(20):
+            while not (rates := served.engine.asked(api.SetBitrate)):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.05)
+        assert {command.session for command in rates} == {room.welcome.session}, "the encoder is told how fast"
     running.cancel()
     print(room.counts, room.latency.photon, room.latency.intervals)

@@ -10,6 +10,7 @@ from typing import cast
 import msgspec
 import pytest
 from worldroom.clock import LoopClock
+from worldroom.engine import api
 from worldroom.sessions import messages
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.script import Script
@@ -195,6 +196,31 @@ def test_nobody_steers_a_replay_but_it_can_be_paused() -> None:
         driver.receive(messages.ResumeWorld(10))
         await until_over(screen)
         assert len(screen.frames) > frames and all(given.seq == 0 for given in screen.given)
+        await h.close()
+
+    run(scene())
+
+
+def test_what_its_viewers_links_carry_reaches_the_world_that_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        h = await house()
+        room = await h.past.plan_replay(await ended(h))
+        _, _, welcome = await h.join(room)
+        posted: list[api.Command] = []
+        post = h.client.post
+
+        def noted(command: api.Command) -> None:
+            posted.append(command)
+            post(command)
+
+        monkeypatch.setattr(h.client, "post", noted)
+        opened = h.rooms.open_room(room)
+        assert opened is not None
+        opened.session.set_bitrate(api.SetBitrate(welcome.session, 700))
+        (told,) = [command for command in posted if isinstance(command, api.SetBitrate)]
+        await asyncio.sleep(0.5)
+        begun = {command.session for command in posted if isinstance(command, api.Begin)}
+        assert told.kbps == 700 and {told.session} == begun != {welcome.session}
         await h.close()
 
     run(scene())
