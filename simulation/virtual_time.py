@@ -44,6 +44,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """To the next timer: its very time, which the timeout told by asyncio would miss by a rounding error."""
         self._virtual = max(self._virtual, self._scheduled[0].when())  # type: ignore[attr-defined]
 
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """A callback's error is logged as ever. What is no error, a test's time limit for one, ends the run: logged, it
+        would leave a step without an end, and virtual time would pass until something else is missed.
+        """
+        problem = context.get("exception")
+        if problem is not None and not isinstance(problem, Exception | asyncio.CancelledError):
+            raise problem
+        super().call_exception_handler(context)
+
     def spend(self, seconds: float) -> None:
         """Thread work calls this to say how much virtual time it takes."""
         self._worked += seconds

@@ -13,7 +13,7 @@ from worldroom.engine.engine import Engine
 from worldroom.engine.output.encode import H264Encoder
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
-from worldroom.models.contract.conditions import AdapterShare, Conditions, PromptShare
+from worldroom.models.contract.conditions import AdapterShare, Conditions, PlayerInput, PromptShare
 from worldroom.models.contract.loaded import LoadedCard
 from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.placement import Placement, realtime
@@ -78,6 +78,7 @@ class Person:
     epoch: int = 0
     key: str = ""
     adapters: tuple[AdapterShare, ...] = ()
+    others: Callable[[int], tuple[PlayerInput, ...]] = lambda chunk: ()
     conditions: dict[int, Conditions] = field(default_factory=dict)
     """Of the chunks that were begun."""
     due: api.ChunkDue | None = None
@@ -128,7 +129,14 @@ class Person:
         due, self.due = self.due, None
         share = (PromptShare(self.key, 1.0),)
         conditions = Conditions(
-            self.epoch, self.controls(due.chunk), (0.0, 0.0), share, 1, due.chunk, adapters=self.adapters
+            self.epoch,
+            self.controls(due.chunk),
+            (0.0, 0.0),
+            share,
+            1,
+            due.chunk,
+            adapters=self.adapters,
+            others=self.others(due.chunk),
         )
         self.conditions[due.chunk] = conditions
         self.engine.post(api.Begin(self.session, due.chunk, conditions))

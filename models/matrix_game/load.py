@@ -46,6 +46,7 @@ def load(spec: MatrixGameSpec, card: ModelCard, choice: RuntimeChoice, checkpoin
         runtime,
         MatrixGameCarry,
         runtime,
+        adapters=runtime.adapters,
         components=components,
     )
 

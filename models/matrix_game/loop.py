@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.philox import NoiseKey
+from ..contract.conditions import AdapterShare
 from ..contract.latents import Latents
 from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import last_picture, mixed
@@ -58,6 +59,7 @@ class MatrixGameState(msgspec.Struct, frozen=True):
     first_frame: int
     keyboard_AK: Vectors
     mouse_A2: Vectors
+    adapters: tuple[AdapterShare, ...]
     features: tuple[Tensor, ...]
     step: int
     x_CFHW: Tensor | None
@@ -77,6 +79,7 @@ class PassRow(msgspec.Struct, frozen=True):
     """One pass at noise level `sigma`; a commit pass has sigma 0.
 
     A denoise pass answers with the next x: the clean one noised to `next_sigma` with the noise of step + 1.
+    `adapters`: what stands beside the weights for the row.
     """
 
     x_CFHW: Tensor | None
@@ -87,6 +90,7 @@ class PassRow(msgspec.Struct, frozen=True):
     keyboard_AK: Vectors
     mouse_A2: Vectors
     first_frame: int
+    adapters: tuple[AdapterShare, ...] = ()
 
 
 class DecodeRow(msgspec.Struct, frozen=True):
@@ -139,6 +143,7 @@ class MatrixGameLoop:
             first_frame=0 if carry is None else carry.frames,
             keyboard_AK=held[0],
             mouse_A2=held[1],
+            adapters=ask.conditions.adapters,
             features=() if carry is None else carry.features,
             step=0,
             x_CFHW=None,
@@ -192,4 +197,4 @@ class MatrixGameLoop:
     def _pass(self, state: MatrixGameState, world: World, sigma: float, next_sigma: float) -> PassRow:
         noise = NoiseKey(state.seed, state.branch, state.chunk, state.step)
         actions = (state.keyboard_AK, state.mouse_A2)
-        return PassRow(state.x_CFHW, sigma, next_sigma, noise, world, *actions, state.first_frame)
+        return PassRow(state.x_CFHW, sigma, next_sigma, noise, world, *actions, state.first_frame, state.adapters)

@@ -19,8 +19,10 @@ from ..contract.card import FrameSpec
 from ..contract.latents import Latents
 from ..contract.loaded import Copied
 from ..contract.loop import Committed, StepKind
+from ..shared.adapters import Adapters
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
+from ..shared.video.block_names import other_names
 from ..shared.video.pictures import frames_of
 from ..shared.video.vae import WanVae
 from .loop import (
@@ -57,6 +59,7 @@ class MatrixGameRuntime:
         self._spec, self.networks, self._frame, self._shares = spec, networks, frame, invariant
         weight = networks.transformer.patch_embedding.weight
         self._dtype, self._device = weight.dtype, weight.device
+        self.adapters = Adapters(networks.transformer.blocks, "blocks.", other_names, weight.dtype, invariant)
         self.allocate(0)
 
     def allocate(self, slots: int) -> None:
@@ -152,14 +155,15 @@ class MatrixGameRuntime:
             if mouse
             else None,
         )
-        flow: Tensor = transformer(
-            torch.stack([self._stacked(row, x) for row, x in zip(rows, xs, strict=True)]),
-            [row.sigma for row in rows],
-            transformer.image_kv([row.world.image_IM for row in rows]),
-            actions,
-            [row.first_frame for row in rows],
-            window,
-        )
+        with self.adapters.rows([row.adapters for row in rows]):
+            flow: Tensor = transformer(
+                torch.stack([self._stacked(row, x) for row, x in zip(rows, xs, strict=True)]),
+                [row.sigma for row in rows],
+                transformer.image_kv([row.world.image_IM for row in rows]),
+                actions,
+                [row.first_frame for row in rows],
+                window,
+            )
         return flow
 
     def _stacked(self, row: PassRow, x_CFHW: Tensor) -> Tensor:

@@ -34,6 +34,11 @@ _SIDES = {"A": "A", "down": "A", "B": "B", "up": "B"}
 Aliases = Callable[[str], Sequence[str]]
 
 
+def same_names(layer: str) -> tuple[str, ...]:
+    """No program calls it otherwise."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class LowRankPair:
     """One layer's A [rank, in] and B [out, rank]; `scale` is alpha / rank."""
@@ -76,7 +81,7 @@ def read_table(
     table: Mapping[str, Tensor],
     layers: Mapping[str, tuple[int, ...]],
     alpha: float | None = None,
-    aliases: Aliases = lambda layer: (),
+    aliases: Aliases = same_names,
 ) -> LowRank:
     """A LoRA's table checked against the layers it is for. `alpha` None = the rank, where the table says none.
 
@@ -102,7 +107,7 @@ def read_table(
     )
 
 
-def read_file(file: Path, layers: Mapping[str, tuple[int, ...]], aliases: Aliases = lambda layer: ()) -> LowRank:
+def read_file(file: Path, layers: Mapping[str, tuple[int, ...]], aliases: Aliases = same_names) -> LowRank:
     """A safetensors file, with what lies beside it. Raises `BadAdapter`."""
     try:
         with safe_open(file, framework="pt") as opened:

@@ -16,8 +16,8 @@ from ..contract.loop import StepKind
 from ..shared.adapters import Adapters
 from ..shared.captured import CapturedPasses
 from ..shared.compiled import CompileCache, CompiledRun, eager
+from ..shared.video.block_names import other_names
 from ..shared.video.rope import Rotation, rotation
-from .names import other_names
 from .prompts import PromptKeys
 from .rows import Prompt, RecacheRow
 from .slab import RebuiltPast, Slab, SlabPast, Writes

@@ -36,6 +36,7 @@ def load(spec: WaypointSpec, card: ModelCard, choice: RuntimeChoice, checkpoint:
         WaypointCarry,
         runtime,
         runtime,
+        adapters=runtime.adapters,
         components=TorchComponents({"transformer": networks.transformer, "decoder": networks.decoder}),
     )
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.philox import NoiseKey
+from ..contract.conditions import AdapterShare
 from ..contract.latents import Latents
 from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import mixed_tensors
@@ -39,6 +40,7 @@ class WaypointState(msgspec.Struct, frozen=True):
     frame: int
     control_C: Vector
     prompt_PW: Tensor
+    adapters: tuple[AdapterShare, ...]
     step: int
     x_TC: Tensor | None
     committed: bool
@@ -50,6 +52,7 @@ class PassRow(msgspec.Struct, frozen=True):
     """One pass of frame number `frame` at noise level `sigma`; a commit pass has sigma 0.
 
     A denoise pass answers with x at `next_sigma`. `x_TC` None = it is the noise of `noise` itself.
+    `adapters`: what stands beside the weights for the row.
     """
 
     x_TC: Tensor | None
@@ -59,6 +62,7 @@ class PassRow(msgspec.Struct, frozen=True):
     frame: int
     control_C: Vector
     prompt_PW: Tensor
+    adapters: tuple[AdapterShare, ...] = ()
 
 
 class DecodeRow(msgspec.Struct, frozen=True):
@@ -96,6 +100,7 @@ class WaypointLoop:
             frame=0 if ask.carry is None else ask.carry.frames,
             control_C=control_vector(ask.conditions.controls, ask.conditions.pointer),
             prompt_PW=mixed_tensors(ask.features),
+            adapters=ask.conditions.adapters,
             step=0,
             x_TC=None,
             committed=False,
@@ -137,7 +142,8 @@ class WaypointLoop:
 
     def _pass(self, state: WaypointState, sigma: float, next_sigma: float) -> PassRow:
         noise = NoiseKey(state.seed, state.branch, state.chunk, 0)
-        return PassRow(state.x_TC, sigma, next_sigma, noise, state.frame, state.control_C, state.prompt_PW)
+        steering = (state.control_C, state.prompt_PW, state.adapters)
+        return PassRow(state.x_TC, sigma, next_sigma, noise, state.frame, *steering)
 
     def _carry(self, state: WaypointState) -> WaypointCarry:
         return WaypointCarry(state.frame + 1)

@@ -20,6 +20,8 @@ from ..contract.card import FrameSpec
 from ..contract.latents import Latents
 from ..contract.loaded import Copied
 from ..contract.loop import Committed, StepKind
+from ..shared.adapters import Adapters, Stack
+from ..shared.lora_file import same_names
 from ..shared.slab_bytes import from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
@@ -43,6 +45,10 @@ class PatchDecoder(nn.Module):
         return y.reshape(s.rows * s.patch, s.columns * s.patch, 3)
 
 
+MODULATIONS_KEPT = 5 * 8
+"""A recipe has five noise levels; at each, every stack of adapters makes its own: .7 MB at published sizes."""
+
+
 @dataclass(frozen=True, slots=True)
 class WaypointNetworks:
     transformer: WaypointTransformer
@@ -56,8 +62,9 @@ class WaypointRuntime:
         self, spec: WaypointSpec, networks: WaypointNetworks, frame: FrameSpec, invariant: bool = False
     ) -> None:
         self._spec, self._networks, self._frame, self._shares = spec, networks, frame, invariant
-        self._modulations = lru_cache(maxsize=8)(networks.transformer.modulations)  # a recipe has five noise levels
         self._dtype, self._device = networks.transformer.read.weight.dtype, networks.transformer.read.weight.device
+        self.adapters = Adapters(networks.transformer.layers, "layers.", same_names, self._dtype, invariant)
+        self._modulations = lru_cache(maxsize=MODULATIONS_KEPT)(self._modulated)
         self.allocate(0)
 
     def allocate(self, slots: int) -> None:
@@ -171,11 +178,18 @@ class WaypointRuntime:
         steering = Steering(
             torch.stack(controls).to(self._device, self._dtype), torch.stack([row.prompt_PW for row in rows])
         )
-        velocity: Tensor = self._networks.transformer(
-            torch.stack([x.to(self._device, self._dtype) for x in xs]),
-            [self._modulations(row.sigma) for row in rows],
-            [row.frame for row in rows],
-            steering,
-            window,
-        )
+        modulations = [self._modulations(row.sigma, row.adapters) for row in rows]
+        with self.adapters.rows([row.adapters for row in rows]):
+            velocity: Tensor = self._networks.transformer(
+                torch.stack([x.to(self._device, self._dtype) for x in xs]),
+                modulations,
+                [row.frame for row in rows],
+                steering,
+                window,
+            )
         return velocity
+
+    def _modulated(self, sigma: float, stack: Stack) -> list[Tensor]:
+        """Of every layer at one noise level, with what the stack adds to them [1, 1, 6 M]."""
+        with self.adapters.rows([stack]):
+            return self._networks.transformer.modulations(sigma)

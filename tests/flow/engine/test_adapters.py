@@ -1,6 +1,10 @@
-"""Worlds with different adapters on one device: they share batches, keep their bits, swap between two chunks."""
+"""Worlds with different adapters on one device: they share batches, keep their bits, swap between two chunks.
+
+In virtual time; what a step computes is real, and of one thread: many spin for minutes where others want the processor.
+"""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,31 +16,46 @@ from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
 from worldroom.models.contract.loop import StepKind
-from worldroom.models.contract.recipe import Precision, RuntimeChoice
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, until
-from worldroom.tests.lora_files import peft_file
+from worldroom.tests.lora_files import CARDS, WAN, peft_file
 
-CARD = "wan-tiny-random"
-INVARIANT = RuntimeChoice("renoise", 4, Precision.FP32, invariant=True)
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+CHUNKS = 2
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "adapters").mkdir()
+@pytest.fixture(params=CARDS)
+def card(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def files(folder: Path, card: str) -> Path:
+    (folder / "adapters").mkdir()
     for seed, name in enumerate(("snow", "rain", "film")):
-        peft_file(tmp_path / "adapters" / f"{name}.safetensors", seed, rank=4 + seed)
-    return tmp_path / "adapters"
+        peft_file(folder / "adapters" / f"{name}.safetensors", seed, 4 + seed, card)
+    return folder / "adapters"
 
 
-def engine(folder: Path | None, cost: float = 0.01, store: SnapshotFolder | None = None, **more: int) -> Engine:
-    loaded = catalog.load(CARD, INVARIANT)
+def engine(
+    card: str, folder: Path, cost: float | None = None, store: SnapshotFolder | None = None, **more: int
+) -> Engine:
+    """In the invariant form; a step costs a part of a chunk's time where nothing else is said."""
+    loaded = catalog.load(card, replace(catalog.card(card).recipe.default, invariant=True))
+    frame = loaded.card.frame
+    each = frame.per_chunk / frame.fps / 20 if cost is None else cost
 
     def seconds(batch: Batch) -> float:
-        return 0.0 if batch.kind in (StepKind.PROMPT_ENCODE, StepKind.CACHE_IO) else cost
+        return 0.0 if batch.kind in (StepKind.PROMPT_ENCODE, StepKind.CACHE_IO) else each
 
     spec = EngineSpec(slots=3, share_cap=1.0, checkpoint_chunks=2, checkpoint_seconds=1e9, **more)
     return engine_on(FakeDevice(seconds), (loaded,), spec, store=store, adapters=folder)
+
+
+def held(card: api.CardInfo) -> tuple[float, ...]:
+    """Every second control."""
+    return tuple(float(place % 2) for place in range(len(card.controls)))
 
 
 def asks(*stack: tuple[str, float]) -> tuple[api.AdapterAsk, ...]:
@@ -54,8 +73,9 @@ async def swapped(person: Person, *stack: tuple[str, float]) -> api.AdaptersRead
 
 
 async def world(made: Engine, name: str, seed: int, *stack: tuple[str, float]) -> Person:
-    person = Person(made, name, "a storm", lambda chunk: (), answers=False)
-    assert isinstance(await person.open(CARD, seed=seed), api.Opened)
+    (card,) = made.cards()
+    person = Person(made, name, "a storm", lambda chunk: held(card), answers=False)
+    assert isinstance(await person.open(card.name, seed=seed), api.Opened)
     if stack:
         await swapped(person, *stack)
     return person
@@ -67,14 +87,18 @@ def begin(*people: Person) -> None:
         person.answer()
 
 
-def test_two_worlds_with_different_stacks_share_batches_and_have_the_bits_they_have_alone(folder: Path) -> None:
+def test_two_worlds_with_different_stacks_share_batches_and_have_the_bits_they_have_alone(
+    card: str, tmp_path: Path
+) -> None:
+    folder = files(tmp_path, card)
+
     async def together() -> tuple[list[str], list[str], int]:
-        made = engine(folder)
+        made = engine(card, folder)
         await made.start()
         snow = await world(made, "a", 5, ("snow", 0.8))
         both = await world(made, "b", 6, ("rain", -0.5), ("film", 1.0))
         begin(snow, both)
-        await until(lambda: len(snow.done) >= 6 and len(both.done) >= 6, within=60)
+        await until(lambda: min(len(snow.done), len(both.done)) >= CHUNKS, within=60)
         shared = sum(
             {"a", "b"} <= set(step.sessions)
             for step in made.steps()
@@ -83,40 +107,42 @@ def test_two_worlds_with_different_stacks_share_batches_and_have_the_bits_they_h
         assert not snow.faults and not both.faults
         await made.close()
         made.check_integrity()
-        return snow.digests()[:6], both.digests()[:6], shared
+        return snow.digests()[:CHUNKS], both.digests()[:CHUNKS], shared
 
     async def alone(seed: int, *stack: tuple[str, float]) -> list[str]:
-        made = engine(folder)
+        made = engine(card, folder)
         await made.start()
         person = await world(made, "a", seed, *stack)
         begin(person)
-        await until(lambda: len(person.done) >= 6, within=60)
+        await until(lambda: len(person.done) >= CHUNKS, within=60)
         await made.close()
-        return person.digests()[:6]
+        return person.digests()[:CHUNKS]
 
     snow, both, shared = run(together())
-    assert shared >= 10, "rows with different stacks ran in one batch"
+    assert shared >= CHUNKS, "rows with different stacks ran in one batch"
     assert snow == run(alone(5, ("snow", 0.8)))
     assert both == run(alone(6, ("rain", -0.5), ("film", 1.0)))
-    assert snow != run(alone(5))
 
 
-def test_a_swap_takes_effect_at_the_next_chunk_and_is_made_again_after_a_death(folder: Path, tmp_path: Path) -> None:
+def test_a_swap_takes_effect_at_the_next_chunk_and_is_made_again_after_a_death(card: str, tmp_path: Path) -> None:
+    folder = files(tmp_path, card)
+
     async def scene() -> None:
         store = SnapshotFolder(tmp_path / "worlds")
-        here = engine(folder, store=store)
+        here = engine(card, folder, store=store)
         await here.start()
         plain, person = await world(here, "b", 5), await world(here, "a", 5)
         begin(plain, person)
-        await until(lambda: len(person.done) >= 3, within=60)
+        await until(lambda: len(person.done) >= 2, within=60)
         begun = max(person.conditions)
         ready = await swapped(person, ("snow", 0.8))
         assert (ready.rank, [share.scale for share in ready.shares]) == (4, [0.8]) and ready.bytes > 1000
-        await until(lambda: len(person.done) >= 9 and len(plain.done) >= 9, within=60)
+        await until(lambda: min(len(person.done), len(plain.done)) >= begun + 3, within=60)
         first = next(n for n, (a, b) in enumerate(zip(person.digests(), plain.digests(), strict=False)) if a != b)
         assert first <= begun + 1, "the chunk that begins next has it"
+        here.post(api.Close("b"))
         await swapped(person)
-        await until(lambda: len(person.done) >= 12, within=60)
+        await until(lambda: len(person.done) >= begun + 5, within=60)
         kept = store.get("a", whole=True)
         done = len(person.done)
         history = tuple(
@@ -128,12 +154,12 @@ def test_a_swap_takes_effect_at_the_next_chunk_and_is_made_again_after_a_death(f
         await here.close()
         here.check_integrity()
 
-        there = engine(folder)
+        there = engine(card, folder)
         await there.start()
-        for snapshot in (kept, None):
+        for snapshot in (kept, None) if card == WAN else (kept,):
             name = "c" if snapshot else "d"
-            again = Person(there, name, "a storm", lambda chunk: (), key=person.key)
-            past = ResumeState(api.Open(name, CARD, seed=5), history, ("a storm",), progress=api.Progress(chunk=done))
+            again = Person(there, name, "a storm", lambda chunk: held(there.cards()[0]), key=person.key)
+            past = ResumeState(api.Open(name, card, seed=5), history, ("a storm",), progress=api.Progress(chunk=done))
             assert isinstance(await there.restore(past, snapshot, again.hear), api.Opened)
             await until(lambda again=again: len(again.done) >= 1, within=60)
             assert not again.faults
@@ -143,11 +169,13 @@ def test_a_swap_takes_effect_at_the_next_chunk_and_is_made_again_after_a_death(f
     run(scene())
 
 
-def test_what_cannot_be_had_is_said_and_changes_nothing(folder: Path) -> None:
+def test_what_cannot_be_had_is_said_and_changes_nothing(tmp_path: Path) -> None:
+    folder = files(tmp_path, WAN)
+
     async def scene() -> None:
         peft_file(folder / "huge.safetensors", 7, rank=2000)
         (folder / "broken.safetensors").write_bytes(b"no")
-        made = engine(folder, cost=0.085, adapter_bytes_max=90_000_000)
+        made = engine(WAN, folder, cost=0.085, adapter_bytes_max=90_000_000)
         await made.start()
         assert made.cards()[0].adapters == ("broken", "film", "huge", "rain", "snow")
         person = await world(made, "a", 5)
@@ -168,7 +196,7 @@ def test_what_cannot_be_had_is_said_and_changes_nothing(folder: Path) -> None:
         await made.close()
         made.check_integrity()
 
-        small = engine(folder, adapter_bytes_max=10_000)
+        small = engine(WAN, folder, adapter_bytes_max=10_000)
         await small.start()
         person = await world(small, "a", 5)
         small.post(api.SetAdapters("a", 1, asks(("snow", 1.0))))

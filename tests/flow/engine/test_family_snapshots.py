@@ -9,55 +9,44 @@ import torch
 from worldroom.engine import api
 from worldroom.engine.caches import snapshot
 from worldroom.engine.caches.store import SnapshotFolder
-from worldroom.engine.device.batch import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.session.resume_state import ResumeState
 from worldroom.engine.spec import EngineSpec
 from worldroom.models import catalog
 from worldroom.models.contract.loaded import LoadedCard
-from worldroom.models.contract.loop import StepKind
 from worldroom.models.shared.slab_bytes import from_bytes, to_bytes
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import FakeDevice, Person, engine_on, started, toy, until
+from worldroom.tests.small_cards import SMALL_CARDS, fellows, part_of_a_chunk, small_card, steering
 
-CARDS = ("wan-tiny-random", "matrix-game-tiny-random", "waypoint-tiny-random", "anyflow-tiny-random")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 CHUNKS = {"waypoint-tiny-random": 26}  # past the span of its global layers
 AFTER = 6
-
-
-def load(card: str) -> LoadedCard:
-    if card.startswith("anyflow"):
-        pytest.importorskip("diffusers")
-    return catalog.load(card)
 
 
 def engine(loaded: LoadedCard, folder: Path, every: int) -> tuple[Engine, SnapshotFolder, list[int]]:
     (folder / "disk").mkdir(exist_ok=True)
     store, kept = SnapshotFolder(folder, folder / "disk"), []
-    share = loaded.card.frame.per_chunk / loaded.card.frame.fps / 20
-
-    def cost(batch: Batch) -> float:
-        return 0.0 if batch.kind in (StepKind.PROMPT_ENCODE, StepKind.CACHE_IO) else share
-
     spec = EngineSpec(slots=2, checkpoint_chunks=every, checkpoint_seconds=1e9, share_cap=1.0)
-    device = FakeDevice(cost)
+    device = FakeDevice(part_of_a_chunk(loaded))
     made = engine_on(device, (loaded,), spec, store=store, checkpointed=lambda name, chunk, epoch: kept.append(chunk))
     return made, store, kept
 
 
-@pytest.mark.parametrize("card", CARDS)
+@pytest.mark.parametrize("card", SMALL_CARDS)
 def test_a_world_goes_on_elsewhere_and_after_sleep_as_if_nothing_had_happened(card: str, tmp_path: Path) -> None:
-    loaded = load(card)
+    loaded = small_card(card)
     chunks = CHUNKS.get(card, AFTER)
-    controls = len(loaded.card.controls)
 
-    def steering(chunk: int) -> tuple[float, ...]:
-        return tuple(float(chunk >> (bit % 3) & 1) for bit in range(controls))
+    def person_of(made: Engine, name: str, suggestion: int, key: str = "") -> Person:
+        words = loaded.card.suggestions[suggestion]
+        return Person(made, name, words, steering(loaded), key=key, others=fellows(loaded))
 
     async def scene() -> None:
         here, store, kept = engine(loaded, tmp_path, chunks - 2)
         await here.start()
-        person = Person(here, "a", loaded.card.suggestions[0], steering)
+        person = person_of(here, "a", 0)
         assert isinstance(await person.open(card, seed=5), api.Opened)
         await until(lambda: kept, within=60)
         written = store.get("a", whole=True)
@@ -66,12 +55,12 @@ def test_a_world_goes_on_elsewhere_and_after_sleep_as_if_nothing_had_happened(ca
         await until(lambda: len(person.done) >= number + 5, within=60)
         wanted = person.digests()[number : number + 5]
 
-        other = Person(here, "b", loaded.card.suggestions[-1], steering)
+        other = person_of(here, "b", -1)
         await other.open(card, seed=6)  # its cache lies in the second slot
         await until(lambda: len(other.done) >= 2, within=60)
         here.post(api.Close("a"))
         await asyncio.sleep(1)
-        again = Person(here, "c", loaded.card.suggestions[0], steering, key=person.key)
+        again = person_of(here, "c", 0, person.key)
         assert isinstance(
             await here.restore(
                 ResumeState(api.Open("c", card, seed=5), progress=api.Progress(chunk=number)), written, again.hear
@@ -94,7 +83,7 @@ def test_a_world_goes_on_elsewhere_and_after_sleep_as_if_nothing_had_happened(ca
 
 
 def test_a_clip_card_keeps_its_count() -> None:
-    loaded = load("wan-tiny-clip")
+    loaded = catalog.load("wan-tiny-clip")
     assert loaded.carry is not None and loaded.slab is None
 
 

@@ -15,8 +15,8 @@ from worldroom.models.contract.loop import StepKind
 from worldroom.models.contract.recipe import Precision, RuntimeChoice
 from worldroom.models.shared import lora_file
 from worldroom.models.shared.adapters import Stack, UnknownAdapter
+from worldroom.models.shared.video.block_names import other_names
 from worldroom.models.wan import random_weights
-from worldroom.models.wan.names import other_names
 from worldroom.models.wan.rows import Denoised, DenoiseRow, Sharing
 from worldroom.models.wan.runtime import WanRuntime
 from worldroom.tests.lora_files import LAYERS, SPEC, pairs, peft_file

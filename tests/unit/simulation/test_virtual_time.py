@@ -42,6 +42,26 @@ def test_thread_work_that_fails_fails_where_it_is_awaited() -> None:
     run(scene())
 
 
+def test_a_time_limit_that_ends_within_a_callback_ends_the_run() -> None:
+    """An error of a callback is logged; a test's limit is none, and is not taken for a step that never ends."""
+
+    class Limit(BaseException):
+        pass
+
+    def fail(problem: BaseException) -> None:
+        raise problem
+
+    async def scene() -> str:
+        asyncio.get_running_loop().call_later(1, fail, ValueError("logged"))
+        await asyncio.sleep(2)
+        asyncio.get_running_loop().call_later(1, fail, Limit("300 s"))
+        await asyncio.sleep(2)
+        return "never"
+
+    with pytest.raises(Limit, match="300 s"):
+        run(scene())
+
+
 def test_a_program_that_waits_for_ever_is_told() -> None:
     with pytest.raises(Deadlock, match=r"at virtual time 2\.5"):
         run(_wait_for_ever())

@@ -1,4 +1,4 @@
-"""Names that the layers of a Wan block have in other programs' files."""
+"""Names that the layers of a Wan block, and of networks grown from it, have in other programs' files."""
 
 import re
 
