@@ -106,6 +106,23 @@ def ideas(alice: Visitor, room: str) -> None:
     alice.page.click("#ideas")
 
 
+def mixing(alice: Visitor, room: str) -> None:
+    live(alice, room)
+    alice.page.fill("#prompt-text", "a green nebula")
+    alice.page.click("#mix")
+    alice.page.click("#mix-more")
+    alice.page.keyboard.type("violet dusk")
+    alice.page.select_option("#mix-when", "in")
+    alice.page.select_option("#mix-over", "chunks")
+
+
+def scheduled(alice: Visitor, room: str) -> None:
+    mixing(alice, room)
+    alice.page.fill("#mix-begins", "600")
+    alice.page.click("#mix-panel .mix-send")
+    alice.page.wait_for_selector("#planned:visible")
+
+
 def keeping(alice: Visitor, room: str) -> None:
     live(alice, room)
     alice.page.click("#keep")
@@ -122,7 +139,22 @@ def theatre(alice: Visitor, room: str) -> None:
 
 
 BEFORE = (lobby, wrong_address, connecting, full, line)
-PLAYING = (live, figures, steering, paused, lost, spectator, helped, people, ideas, keeping, sharing, theatre)
+PLAYING = (
+    live,
+    figures,
+    steering,
+    paused,
+    lost,
+    spectator,
+    helped,
+    people,
+    ideas,
+    mixing,
+    scheduled,
+    keeping,
+    sharing,
+    theatre,
+)
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])

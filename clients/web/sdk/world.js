@@ -25,8 +25,8 @@ export class World {
     this.asking = [];
     /** When an absent driver's wheel is anybody's, on this page's clock; null = nobody is away at the wheel. @type {number | null} */
     this.wheel_at_ms = null;
-    /** @type {{ version: number, text: string, understood: string[], missed: string[] }} */
-    this.prompt = { version: 0, text: '', understood: [], missed: [] };
+    /** @type {{ version: number, text: string, understood: string[], missed: string[], weight: number, others: import('./messages.js').WeighedText[] }} */
+    this.prompt = unexplained('');
     /** @type {import('./messages.js').AdapterChoice[]} adapters that the world is made with */
     this.stack = [];
     /** The newest frame seen: its receipt. @type {import('./messages.js').Receipt | null} */
@@ -74,7 +74,7 @@ export class World {
         this.asking = [];
         this.wheel_at_ms = null;
         this.onScreen = null;
-        if (this.prompt.text !== message.prompt) this.prompt = { version: 0, text: message.prompt, understood: [], missed: [] };
+        if (this.prompt.text !== message.prompt) this.prompt = unexplained(message.prompt);
         this.stack = message.stack ?? [];
         return true;
       case 'statechanged':
@@ -82,8 +82,8 @@ export class World {
         this.epoch = message.epoch;
         return true;
       case 'promptchanged': {
-        const { version, text, understood = [], missed = [] } = message;
-        this.prompt = { version, text, understood, missed };
+        const { version, text, understood = [], missed = [], weight = 1, others = [] } = message;
+        this.prompt = { version, text, understood, missed, weight, others };
         return true;
       }
       case 'adapterschanged':
@@ -109,4 +109,9 @@ export class World {
     this.onScreen = receipt;
     return true;
   }
+}
+
+/** A prompt of which the text alone is known. @param {string} text @returns {World['prompt']} */
+function unexplained(text) {
+  return { version: 0, text, understood: [], missed: [], weight: 1, others: [] };
 }

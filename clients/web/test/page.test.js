@@ -8,7 +8,7 @@ import { read } from '../sdk/messages.js';
 import { ago, places, watchable } from '../src/lobby/lists.js';
 import { words } from '../src/page/notice.js';
 import { nameOf, whyNoPrompt } from '../src/page/state.js';
-import { understanding } from '../src/page/prompt.js';
+import { understanding } from '../src/page/promptline.js';
 import { Words } from '../src/page/words.js';
 import { whereIs } from '../sdk/index.js';
 import { wellFormed } from '../sdk/room.js';

@@ -10,6 +10,7 @@ import { listenToLook } from '../hands/look.js';
 import { SELECT, START, listenToPads } from '../hands/pad.js';
 import { CONSENT_KEY, NAME_KEY } from '../lobby/lists.js';
 import { Room, Seat, memory, whereIs } from '../../sdk/index.js';
+import { wellFormed } from '../../sdk/room.js';
 import { Adapters } from './adapters.js';
 import { Acts } from './acts.js';
 import { element, say } from './dom.js';
@@ -62,7 +63,7 @@ const notice = new Notice(() => {
   else room.connection.wake();
 });
 const promptBox = new PromptBox(
-  (text, how) => room.ask({ type: 'prompt', text: text.replace(/\p{Surrogate}/gu, '\ufffd'), ...how }),
+  (asked) => room.ask({ type: 'prompt', ...asked, text: wellFormed(asked.text) }),
   new Words(name, browser),
 );
 const firstFrame = new FirstFrame((file) => room.firstFrame(file));
@@ -230,7 +231,7 @@ function arrive(welcome) {
   const looks = welcome.pointer === true;
   frame.classList.toggle('looks', looks);
   help.about(welcome.controls, looks);
-  promptBox.suggest(welcome.suggestions, welcome.recache === true, welcome.prompt_chars ?? 0);
+  promptBox.suggest(welcome.suggestions, welcome.recache === true, welcome.prompt_chars ?? 0, welcome.prompts_max ?? 1);
   promptBox.pace(welcome.fps);
   promptBox.changed(world.prompt);
   futures.beside([]);

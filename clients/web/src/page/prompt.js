@@ -1,18 +1,19 @@
 /**
- * The prompt box: words for the world, suggestions, how the change goes, and what became of the last ones:
- * sent -> accepted (journaled) -> in the picture since chunk n. The box is never taken away from who writes in it, and
- * words that did not arrive come back to it. Knows no connection.
+ * The prompt box: words for the world, suggestions, and how the change goes. The box is never taken away from who writes
+ * in it, and words that did not arrive come back to it. Knows no connection.
  */
 
+import { ChunkClock } from './chunks.js';
 import { element, make, say } from './dom.js';
+import { MixPanel } from './mix.js';
 import { Panel } from './popover.js';
+import { PromptLine } from './promptline.js';
+import { mixed } from './shares.js';
 import { speak } from './toast.js';
 
 /** @typedef {import('../../sdk/messages.js').Transition} Transition */
-/** @typedef {(text: string, how: { transition: Transition, seconds: number }) => import('../../sdk/room.js').Fate} Send */
-/** What the world's prompt is. @typedef {{ version: number, text: string, understood: string[], missed: string[] }} Prompt */
-
-const DONE_MS = 6000;
+/** @typedef {import('./promptline.js').Asked} Asked */
+/** @typedef {(asked: Asked) => import('../../sdk/room.js').Fate} Send */
 
 export class PromptBox {
   /**
@@ -26,19 +27,14 @@ export class PromptBox {
     this.text = element('prompt-text', HTMLInputElement);
     this.button = element('prompt-send', HTMLButtonElement);
     this.chips = element('chips', HTMLElement);
-    this.line = element('now', HTMLElement);
-    this.bar = element('share-of-blend', HTMLProgressElement);
     /** @type {string[]} */
     this.suggestions = [];
-    /** @type {Prompt} */
-    this.current = { version: 0, text: '', understood: [], missed: [] };
-    this.pending = 0;
     /** Code points; 0 = unknown. */
     this.limit = 0;
     this.why = '';
-    this.timer = 0;
-    /** A blend that is under way: its length in frames and the frame at which it began. */
-    this.blend = { frames: 0, from: -1, version: 0 };
+    this.chunks = new ChunkClock();
+    this.line = new PromptLine(this.chunks);
+    this.mix = new MixPanel(this.chunks, this.text, () => this.#explain());
     this.panel = new Panel(element('ideas-panel', HTMLElement), element('ideas', HTMLElement), () => this.#fill());
     this.#listen();
   }
@@ -47,10 +43,12 @@ export class PromptBox {
    * @param {string[]} suggestions
    * @param {boolean} recaches whether this world can rebuild what it remembers
    * @param {number} limit
+   * @param {number} most texts that one prompt may mix
    */
-  suggest(suggestions, recaches, limit) {
+  suggest(suggestions, recaches, limit, most) {
     element('recache', HTMLLabelElement).hidden = !recaches;
     this.limit = limit;
+    this.mix.offer(most, suggestions);
     this.suggestions = suggestions;
     this.chips.replaceChildren(...suggestions.map((text) => this.#chip(text, 'chip')));
     this.#mark();
@@ -64,35 +62,25 @@ export class PromptBox {
     this.#explain();
   }
 
-  /** The world's prompt, whoever gave it. @param {Prompt} prompt */
+  /** The world's prompt, whoever gave it. @param {import('./promptline.js').Prompt} prompt */
   changed(prompt) {
-    this.current = prompt;
+    this.line.changed(prompt);
     this.#mark();
-    if (this.pending === 0) this.#say('', 'Now', prompt.text, understanding(prompt));
   }
 
-  /**
-   * A frame was shown: how far the blend is.
-   * @param {{ frame: number, prompt_version: number }} receipt
-   */
-  seen({ frame, prompt_version }) {
-    const { blend, bar } = this;
-    if (blend.frames === 0) return;
-    if (blend.from < 0 && prompt_version > blend.version) blend.from = frame;
-    const share = blend.from < 0 ? 0 : Math.min(1, (frame - blend.from + 1) / blend.frames);
-    bar.hidden = false;
-    bar.value = share;
-    if (share < 1) return;
-    blend.frames = 0;
-    bar.hidden = true;
+  /** A frame was shown. @param {{ chunk: number, frame: number, prompt_version: number }} receipt */
+  seen(receipt) {
+    this.line.seen(receipt);
+    if (receipt.chunk === this.chunks.now) return;
+    this.chunks.seen(receipt);
+    this.line.planned.show();
+    if (this.mix.panel.isOpen) this.mix.tick();
   }
 
   /** @param {number} fps frames of a second, for the length of a blend */
   pace(fps) {
-    this.fps = fps;
+    this.chunks.fps = fps;
   }
-
-  fps = 24;
 
   // ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -100,7 +88,7 @@ export class PromptBox {
     this.text.value = this.words.draft;
     this.form.addEventListener('submit', (event) => {
       event.preventDefault();
-      if (this.#submit(this.text.value)) this.text.blur();
+      if (this.#submit(this.text.value, this.mix.wish())) this.text.blur();
     });
     this.text.addEventListener('input', () => {
       this.words.typed(this.text.value);
@@ -133,101 +121,81 @@ export class PromptBox {
 
   /** Why the words in the box cannot be sent, beside it. */
   #explain() {
-    const over = this.#over(this.text.value.trim());
+    const over = Math.max(...[this.text.value.trim(), ...this.mix.texts].map((text) => this.#over(text)));
     const why = over > 0 ? `${over} ${over === 1 ? 'character' : 'characters'} too long: this world takes ${this.limit}` : this.why;
     const box = element('prompt-why', HTMLElement);
     say(box, why);
     box.hidden = why === '';
   }
 
-  /** @param {string} words */
-  #submit(words) {
+  /** @param {string} words @param {import('./mix.js').Wish | null} [wish] null = a suggestion, which comes alone and at once */
+  #submit(words, wish = null) {
     const text = words.trim();
-    if (text === '') return false;
+    if (text === '') {
+      if (wish !== null) this.#askForWords();
+      return false;
+    }
     this.#explain();
-    if (this.why !== '' || this.#over(text) > 0) {
+    if (this.why !== '' || [text, ...(wish ? this.mix.texts : [])].some((each) => this.#over(each) > 0)) {
       speak(element('prompt-why', HTMLElement).textContent ?? '');
       return false;
     }
     const transition = /** @type {Transition} */ (new FormData(this.form).get('transition'));
     const seconds = transition === 'blend' ? Number(element('seconds', HTMLSelectElement).value) : 0;
+    const asked = { text, transition, seconds, ...wish };
     const own = this.text.value === words;
-    const fate = this.send(text, { transition, seconds });
-    this.pending = fate.id;
-    clearTimeout(this.timer);
-    this.#say('busy', 'Sent', text);
-    this.blend = { frames: Math.round(seconds * this.fps), from: -1, version: this.current.version };
-    if (own) {
-      this.text.value = '';
-      this.words.typed('');
+    const fate = this.send(asked);
+    this.line.sent(fate.id, asked);
+    if (own) this.#write('');
+    if (wish !== null) {
+      this.mix.panel.close();
+      this.mix.put();
     }
-    fate.accepted.then(() => this.#newest(fate.id) && this.#say('busy', 'Accepted', text), () => {});
-    fate.applied.then((chunk) => this.#applied(fate.id, chunk, text), (error) => this.#failed(fate.id, error, text));
+    fate.accepted.then(() => this.line.accepted(fate.id, asked), () => {});
+    fate.applied.then((chunk) => {
+      this.#remember(asked);
+      this.line.applied(fate.id, chunk, asked);
+    }, (error) => this.#failed(fate.id, error, asked));
     return true;
   }
 
-  /** @param {number} id */
-  #newest(id) {
-    return id === this.pending;
+  /** A mix has no text of the box: that is where it goes. */
+  #askForWords() {
+    this.mix.panel.close();
+    this.text.focus();
+    if (this.mix.texts.length > 0) speak('Write the first text into the box');
+  }
+
+  /** @param {string} text */
+  #write(text) {
+    this.text.value = text;
+    this.words.typed(text);
+  }
+
+  /** @param {Asked} asked */
+  #remember({ text, others = [] }) {
+    for (const each of [...others, { text }]) this.words.sent(each.text);
   }
 
   /**
-   * @param {number} id
-   * @param {number} chunk
-   * @param {string} text
-   */
-  #applied(id, chunk, text) {
-    this.words.sent(text);
-    if (!this.#newest(id)) return;
-    this.#finish('done', `Applied at chunk ${chunk}`, text, this.current.text === text ? understanding(this.current) : '');
-  }
-
-  /**
-   * The words come back, where nothing was written meanwhile; else they are the newest of the earlier ones.
+   * The words come back, where nothing was written meanwhile and nobody changed their mind; else they are the newest of
+   * the earlier ones.
    * @param {number} id
    * @param {import('../../sdk/room.js').SteerError} error
-   * @param {string} text
+   * @param {Asked} asked
    */
-  #failed(id, error, text) {
-    this.blend.frames = 0;
-    this.bar.hidden = true;
-    if (this.text.value.trim() === '') {
-      this.text.value = text;
-      this.words.typed(text);
-    } else this.words.sent(text);
-    if (this.#newest(id)) this.#finish('back', 'Not done', error.message);
+  #failed(id, error, asked) {
+    if (error.code !== 'overtaken' && this.text.value.trim() === '' && this.mix.texts.length === 0) {
+      this.#write(asked.text);
+      this.mix.put(asked);
+    } else this.#remember(asked);
+    this.line.failed(id, error.message);
     speak(error.message);
-  }
-
-  /**
-   * @param {'done' | 'back'} mood
-   * @param {string} label
-   * @param {string} text
-   * @param {string} [understood]
-   */
-  #finish(mood, label, text, understood = '') {
-    this.pending = 0;
-    this.#say(mood, label, text, understood);
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.changed(this.current), DONE_MS);
-  }
-
-  /**
-   * @param {'' | 'busy' | 'done' | 'back'} mood
-   * @param {string} label
-   * @param {string} text
-   * @param {string} [understood]
-   */
-  #say(mood, label, text, understood = '') {
-    this.line.className = `now ${mood}`.trim();
-    say(element('now-label', HTMLElement), label);
-    say(element('now-text', HTMLElement), text || '–');
-    say(element('now-understood', HTMLElement), understood);
   }
 
   #mark() {
     for (const chip of this.chips.querySelectorAll('button')) {
-      chip.setAttribute('aria-pressed', String(chip.textContent === this.current.text));
+      chip.setAttribute('aria-pressed', String(chip.textContent === mixed(this.line.current)));
     }
   }
 
@@ -251,14 +219,4 @@ export class PromptBox {
     });
     return chip;
   }
-}
-
-/**
- * What the world made of the words, where it tells.
- * @param {{ understood: string[], missed: string[] }} prompt
- */
-export function understanding({ understood, missed }) {
-  const parts = [understood.join(', '), missed.length > 0 ? `not understood: ${missed.join(', ')}` : ''];
-  const said = parts.filter(Boolean).join('; ');
-  return said === '' ? '' : `(${said})`;
 }
