@@ -4,6 +4,10 @@
     <name>        moov (chapters) | mdat                  after `close`: one index, seekable at once
 
 With `notes`, a second track of data carries one note a frame. Knows bytes, times and a path; blocking.
+
+A stream may change its size at a key frame, which brings its own parameter sets, and the film goes on. Such a film is
+marked `avc3` (ISO/IEC 14496-15, 5.3.3: parameter sets in the samples count), as every part is, for nobody knows yet how
+it goes on. One that keeps its size is `avc1`, which more players take.
 """
 
 import contextlib
@@ -21,7 +25,10 @@ CLOCK = 90_000
 GAP_MOST = 2 * CLOCK
 """A longer silence (a pause, a suspended world) is shown as this long."""
 FRAGMENT_US = 300_000
+IN_BAND, AHEAD = "avc3", "avc1"
+"""Where parameter sets count: in the key frames, or those at the head of the film for all of it."""
 _TIME_BASE = Fraction(1, CLOCK)
+_PARAMETER_SETS = (7, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ class Film:
         options = {"movflags": "empty_moov+default_base_moof+frag_keyframe", "frag_duration": str(FRAGMENT_US)}
         self._container = av.open(self._file, "w", format="mp4", options=options)
         with av.open(io.BytesIO(annex_b), "r", format="h264") as probe:
-            self._video = self._container.add_stream_from_template(probe.streams.video[0])
+            self._video = _same_video(self._container, probe.streams.video[0], IN_BAND)
         self._video.time_base = _TIME_BASE
         if self._notes:
             self._note_stream = self._container.add_data_stream("bin_data")
@@ -153,25 +160,56 @@ def finish(part: Path, path: Path, chapters: Sequence[Chapter] = ()) -> None:
     """
     fresh = path.with_name(path.name + ".new")
     try:
-        with av.open(str(part), "r") as source, av.open(str(fresh), "w", format="mp4") as target:
-            copies = {}
-            for stream in source.streams:
-                if stream.type == "video":
-                    copies[stream.index] = target.add_stream_from_template(stream)
-                elif stream.type == "data":
-                    copies[stream.index] = target.add_data_stream("bin_data")
-                    copies[stream.index].time_base = _TIME_BASE
-            if chapters:
-                target.set_chapters(_marks(chapters, round((source.duration or 0) * CLOCK / av.time_base)))
-            for packet in source.demux(*[stream for stream in source.streams if stream.index in copies]):
-                if packet.size:
-                    packet.stream = copies[packet.stream.index]
-                    target.mux(packet)
+        if not _copied(part, fresh, chapters, AHEAD):
+            _copied(part, fresh, chapters, IN_BAND)
         os.replace(fresh, path)
     except av.FFmpegError as error:
         fresh.unlink(missing_ok=True)
         raise OSError(f"the film {path} could not be finished: {error}") from None
     part.unlink()
+
+
+def _copied(part: Path, fresh: Path, chapters: Sequence[Chapter], sets: str) -> bool:
+    """False = given up, because a film whose sets are ahead meets others."""
+    with av.open(str(part), "r") as source, av.open(str(fresh), "w", format="mp4") as target:
+        copies: dict[int, Any] = {}
+        for stream in source.streams:
+            if stream.type == "video":
+                copies[stream.index] = _same_video(target, stream, sets)
+            elif stream.type == "data":
+                copies[stream.index] = target.add_data_stream("bin_data")
+                copies[stream.index].time_base = _TIME_BASE
+        if chapters:
+            target.set_chapters(_marks(chapters, round((source.duration or 0) * CLOCK / av.time_base)))
+        first: tuple[bytes, ...] = ()
+        for packet in source.demux(*[stream for stream in source.streams if stream.index in copies]):
+            if not packet.size:
+                continue
+            if sets == AHEAD and packet.stream.type == "video" and packet.is_keyframe:
+                found = _parameter_sets(bytes(packet))
+                first = first or found
+                if found != first:
+                    return False
+            packet.stream = copies[packet.stream.index]
+            target.mux(packet)
+    return True
+
+
+def _same_video(container: Any, template: Any, sets: str) -> Any:
+    stream = container.add_stream_from_template(template)
+    stream.codec_context.codec_tag = sets
+    return stream
+
+
+def _parameter_sets(sample: bytes) -> tuple[bytes, ...]:
+    """Of a sample of an MP4: units with their length in four bytes before each."""
+    found, at = [], 0
+    while at + 4 < len(sample):
+        end = at + 4 + int.from_bytes(sample[at : at + 4], "big")
+        if sample[at + 4] & 31 in _PARAMETER_SETS:
+            found.append(sample[at + 4 : end])
+        at = end
+    return tuple(found)
 
 
 def _marks(chapters: Sequence[Chapter], length: int) -> list[Any]:

@@ -57,14 +57,51 @@ def test_a_whole_film_has_chapters_notes_and_every_frame(tmp_path: Path) -> None
     assert notes == [b'{"n":%d}' % number for number in range(60)]
 
 
-def test_a_film_of_another_size_goes_on(tmp_path: Path) -> None:
+def resized(film: Film, counts: tuple[int, int, int]) -> None:
+    """So many frames in full, in half size and in full again, each from a key frame on."""
+    full, half, again = counts
+    for number, (data, key) in enumerate([*encoded(full), *encoded(half, 160, 96), *encoded(again)]):
+        assert film.frame(number * STEP, data, key)
+
+
+def probed(path: Path) -> tuple[str, int]:
+    """What FFmpeg says of a film: its kind, and how many frames it decodes without a complaint."""
+    entries = ["-show_entries", "stream=codec_tag_string,nb_read_frames", "-of", "csv=p=0"]
+    command = ["ffprobe", "-v", "error", "-count_frames", "-select_streams", "v", *entries, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    kind, frames = done.stdout.strip().split(",")
+    return kind, int(frames)
+
+
+def test_a_film_goes_on_through_other_sizes(tmp_path: Path) -> None:
     film = Film(tmp_path / "a.mp4", 24)
-    for number, (data, key) in enumerate([*encoded(20), *encoded(20, 160, 96)]):
-        film.frame(number * STEP, data, key)
+    resized(film, (20, 30, 10))
     film.close()
     with av.open(str(tmp_path / "a.mp4")) as whole:
         sizes = [(frame.width, frame.height) for frame in whole.decode(video=0)]
-    assert sizes == [(320, 192)] * 20 + [(160, 96)] * 20
+        assert sizes == [(320, 192)] * 20 + [(160, 96)] * 30 + [(320, 192)] * 10
+        whole.seek(round(30 / 24 * av.time_base))
+        assert (sought := next(whole.decode(video=0))).width == 160 and sought.time == pytest.approx(20 / 24, abs=1e-3)
+    assert probed(tmp_path / "a.mp4") == ("avc3", 60)
+    assert len(shown(tmp_path / "a.mp4")) == 60
+
+
+def test_a_film_of_one_size_is_of_the_kind_that_every_player_takes(tmp_path: Path) -> None:
+    film = Film(tmp_path / "a.mp4", 24)
+    for number, (data, key) in enumerate([*encoded(20), *encoded(20)]):
+        film.frame(number * STEP, data, key)
+    film.close()
+    assert probed(tmp_path / "a.mp4") == ("avc1", 40)
+
+
+def test_a_part_plays_through_other_sizes_and_is_made_whole(tmp_path: Path) -> None:
+    film = Film(tmp_path / "a.mp4", 24, notes=True)
+    resized(film, (20, 30, 10))
+    film.end()
+    assert probed(tmp_path / "a.mp4.part") == ("avc3", 60)
+    finish(tmp_path / "a.mp4.part", tmp_path / "a.mp4")
+    assert probed(tmp_path / "a.mp4") == ("avc3", 60)
 
 
 def test_a_pause_is_short_and_time_never_runs_back(tmp_path: Path) -> None:
