@@ -118,12 +118,11 @@ def _of_bench(model: _Model, card: ModelCard) -> CardPrices:
     counts = {StepKind(step.kind): round(step.per_chunk) for step in model.figures}
     steps = {StepKind.PROMPT_ENCODE: StepPrice(StepKind.PROMPT_ENCODE, ((1, model.prompt_ms / 1e3),))}
     for step in model.figures:
-        one = [
-            step.median_ms / 1e3,
-            *(step.min_ms / 1e3 + (step.max_ms - step.min_ms) / 1e3 * i / 9 for i in range(10)),
-        ]
-        more = {b.rows: [b.together.median_ms / 1e3] for b in model.batches if b.kind == step.kind and b.rows > 1}
-        steps[StepKind(step.kind)] = _price(StepKind(step.kind), {1: one, **more})
+        more = {b.rows: b.together.median_ms / 1e3 for b in model.batches if b.kind == step.kind and b.rows > 1}
+        evenly = [step.min_ms + (step.max_ms - step.min_ms) * i / 9 for i in range(10)]
+        scatter = tuple(each / step.median_ms for each in evenly) if step.median_ms > 0 else (1.0,)
+        by_rows = ((1, step.median_ms / 1e3), *sorted(more.items()))
+        steps[StepKind(step.kind)] = StepPrice(StepKind(step.kind), by_rows, scatter)
     kinds = [kind for kind in ORDER for _ in range(counts.get(kind, 0))]
     encode = ENCODE_PER_PIXEL * card.frame.shown_width * card.frame.shown_height
     return CardPrices(card, f"measured: {model.device}", tuple(kinds), steps, encode, catalog.counted(card.name))
