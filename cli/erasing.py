@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from ..clock import SystemClock
 from ..engine.worker.client import WorkerClient
-from ..sessions.erasing import Eraser, Removed
+from ..sessions.erasing import Eraser, HasChildren, Removed
 from ..sessions.journal import replay
 from ..sessions.journal.embeddings import embeddings
 from ..sessions.journal.redact import redacted
@@ -24,7 +24,7 @@ from .replaying import FAULTS as REPLAY_FAULTS
 from .replaying import Weights, serving_spec
 from .stored_worlds import forget_checkpoints
 
-ERASING_FAULTS = (*FAULTS, *REPLAY_FAULTS, SuspendStoreError)
+ERASING_FAULTS = (*FAULTS, *REPLAY_FAULTS, SuspendStoreError, HasChildren)
 ROOM_KEEP_S = 3600
 
 
@@ -55,11 +55,14 @@ async def redact_now(
         return RedactReport(texts, len(kept), worlds)
 
 
-async def delete_now(place: JournalPlace, session: str) -> Removed:
+async def delete_now(place: JournalPlace, session: str, force: bool) -> Removed:
     """Raises `ERASING_FAULTS`."""
     async with changing(place) as opened:
         await known(opened.history, session)
-        removed = await _eraser(place, opened).delete(session)
+        try:
+            removed = await _eraser(place, opened).delete(session, force=force)
+        except HasChildren as error:
+            raise HasChildren(f"{error}; --force deletes it all the same") from None
         await _forget_traces(place, opened.redis)
         return removed
 

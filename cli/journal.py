@@ -134,6 +134,9 @@ def redact(
 def delete(
     session: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where other sessions go on from it: they cannot be replayed then.")
+    ] = False,
     as_json: JsonFlag = False,
     *,
     journal: JournalOptions,
@@ -143,7 +146,7 @@ def delete(
 
     if not yes:
         typer.confirm(f"Delete everything of session {session} for good?", abort=True)
-    _print(f"deleted {session}", _run(delete_now(journal.place(), session)), as_json)
+    _print(f"deleted {session}", _run(delete_now(journal.place(), session, force)), as_json)
 
 
 def show_sessions(place: JournalPlace, most: int, as_json: bool) -> None:

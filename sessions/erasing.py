@@ -16,6 +16,9 @@ from .journal.store import HotStore
 from .recording.recordings import Recordings
 from .rooms.suspend_store import SuspendStore
 
+NAMED_MOST = 3
+"""Sessions that a refusal names."""
+
 
 class Removed(msgspec.Struct, frozen=True):
     """`entries` of the journal, of which `archive_bytes` lay in the archive; `films`, `film_bytes`: recordings with
@@ -34,6 +37,10 @@ class NotEnded(RuntimeError):
     """The session may still be added to; one line."""
 
 
+class HasChildren(RuntimeError):
+    """Other sessions go on from this one; one line with their names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Eraser:
     """`suspended` None: worlds are not kept across restarts here. `checkpoints(session, last)` removes what lies on the
@@ -49,15 +56,18 @@ class Eraser:
         """Raises `NoSession`, `StoreError`, `ArchiveError`."""
         return await History(self.store, self.archive).summary(session)
 
-    async def delete(self, session: str, running: bool = False) -> Removed:
+    async def delete(self, session: str, running: bool = False, force: bool = False) -> Removed:
         """`running`: a server goes on beside this, so only a session that has ended and is archived can be deleted.
+        `force`: also one that others go on from, which cannot be replayed then.
 
-        Raises `NotEnded`, `NoSession`, `StoreError`, `ArchiveError`, `SuspendStoreError`, `OSError`. What failed half
-        way is finished by the same call again: the index goes last.
+        Raises `NotEnded`, `HasChildren`, `NoSession`, `StoreError`, `ArchiveError`, `SuspendStoreError`, `OSError`.
+        What failed half way is finished by the same call again: the index goes last.
         """
         summary = await self.summary(session)
         if running and not summary.whole:
             raise NotEnded(f"session {session} has not ended, or is not archived yet")
+        if not force and (children := await History(self.store, self.archive).children(session)):
+            raise HasChildren(_needed(session, children))
         worlds, world_bytes = await self.forget_world(summary)
         films = await asyncio.to_thread(self.recordings.of, session)
         film_bytes = await asyncio.to_thread(self.recordings.delete, session)
@@ -75,3 +85,9 @@ class Eraser:
             return 0, size
         await self.suspended.forget(summary.room)
         return 1, size + len(found.world)
+
+
+def _needed(session: str, children: list[str]) -> str:
+    named = ", ".join(children[:NAMED_MOST])
+    more = f" and {len(children) - NAMED_MOST} more" if len(children) > NAMED_MOST else ""
+    return f"worlds go on from session {session} in {named}{more}, which cannot be replayed without it"

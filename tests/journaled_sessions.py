@@ -140,5 +140,11 @@ def happened(
     return out
 
 
+def onward(origin: events.Origin) -> list[events.JournalEvent]:
+    """A session that goes on from that moment of another one, and ends at once."""
+    opened = msgspec.structs.replace(happened(0)[0], origin=origin)
+    return [opened, events.SessionClosed(reason="lease")]
+
+
 def write_now(shelf: Shelf, session: str, what: Sequence[events.JournalEvent], at: float = 1000.0) -> None:
     asyncio.run(shelf.write(session, what, at))

@@ -15,7 +15,7 @@ import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 
-from ...sessions.erasing import Eraser, NotEnded
+from ...sessions.erasing import Eraser, HasChildren, NotEnded
 from ...sessions.journal.history import NoSession, SessionSummary
 from ...sessions.library.library import LIBRARY_FAULTS, Library, NoFilm
 from ...sessions.rooms.past import PastRooms
@@ -129,14 +129,17 @@ def _add_changes(app: FastAPI, past: Past) -> None:
 
     @app.delete("/v1/library/{session}")
     async def delete(session: str, request: Request) -> Response:
-        """Of a session that has ended; the answer says what was removed."""
+        """Of a session that has ended; the answer says what was removed. `force=1`: also one that others go on from."""
         await known(past.library, session, request)
+        force = bool(_whole(request, "force", 0, 1))
         try:
-            removed = await past.eraser.delete(session, running=True)
+            removed = await past.eraser.delete(session, running=True, force=force)
         except NoSession as error:
             raise ApiFault(404, "no_session", str(error)) from None
         except NotEnded as error:
             raise ApiFault(409, "not_ended", str(error)) from None
+        except HasChildren as error:
+            raise ApiFault(409, "has_children", str(error)) from None
         except (*LIBRARY_FAULTS, SuspendStoreError, OSError) as error:
             raise _away(error) from None
         if past.rooms is not None:

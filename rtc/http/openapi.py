@@ -140,7 +140,7 @@ OPERATIONS = (
         errors=(422, 503),
     ),
     Operation("GET", LIBRARY, "One session", 200, SessionDetail, errors=(503,)),
-    Operation("DELETE", LIBRARY, "Remove it", 200, Removed, errors=(409, 503)),
+    Operation("DELETE", LIBRARY, "Remove it", 200, Removed, query=("force",), errors=(409, 503)),
     Operation(
         "GET",
         LIBRARY + "/entries",
@@ -193,6 +193,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "limit": {"type": "integer", "minimum": 0, "maximum": 200},
     "after": {"type": "integer", "minimum": 0, "maximum": 10**12},
     "most": {"type": "integer", "minimum": 0, "maximum": 10_000},
+    "force": {"type": "integer", "minimum": 0, "maximum": 1},
     "format": {"type": "string", "enum": ["webdataset", "parquet", "pairs", "lerobot"]},
 }
 """Parameters that are more than any text."""

@@ -20,6 +20,7 @@ import fsspec
 import msgspec
 
 from .entry import ratings, type_of
+from .events import SessionOpened
 from .store import StoredEntry
 
 VERSION = 1
@@ -44,7 +45,8 @@ class Index(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """What the archive holds of one session. Entries up to `cut` were given up by retention.
 
     `room` and `card` as the session was opened at `opened`. `counts`: entries by type, archived ones, cut ones too.
-    `likes`, `dislikes`: among them. `whole`: the session has ended, and nothing of it is elsewhere.
+    `likes`, `dislikes`: among them. `whole`: the session has ended, and nothing of it is elsewhere. `origin`: the
+    session that it goes on from, '' = it begins; None = not known, of an earlier version.
     """
 
     version: int
@@ -58,6 +60,13 @@ class Index(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     counts: Mapping[str, int] = {}
     likes: int = 0
     dislikes: int = 0
+    origin: str | None = None
+
+    @classmethod
+    def of(cls, session: str, at: float, opened: SessionOpened) -> "Index":
+        """Of a session of which nothing is archived yet."""
+        origin = "" if opened.origin is None else opened.origin.session
+        return cls(VERSION, session, opened.room, opened.card, at, origin=origin)
 
     @property
     def last(self) -> int:

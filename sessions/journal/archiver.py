@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...clock import Clock
-from .archive import VERSION, Archive, ArchiveError, Index
+from .archive import Archive, ArchiveError, Index
 from .entry import JournalVersion, decode
 from .events import SessionOpened
 from .store import HotStore, StoredEntry, StoreError
@@ -213,7 +213,7 @@ class Archiver:
             event = decode(session, row.number, row.at, row.body).event
             if not isinstance(event, SessionOpened):
                 return None
-            index = Index(VERSION, session, event.room, event.card, row.at)
+            index = Index.of(session, row.at, event)
             await asyncio.to_thread(self.archive.put_index, index)
             return index
         return None

@@ -59,9 +59,10 @@ bit; who has the model can learn something of the words from an embedding, and `
 somebody uploaded as first frames stay. A suspended world of the session is removed, and an embedded Redis writes its
 file anew.
 
-`worldroom journal delete SESSION` removes journal, archive, suspended world and films, and says how much of each. What
-was exported, downloaded or backed up before is out of reach, and so is the append-only file of a Redis that was given
-with `--redis`.
+`worldroom journal delete SESSION` removes journal, archive, suspended world and films, and says how much of each. One
+that other sessions go on from is refused with their names, because they cannot be replayed without it; `--force` removes
+it all the same (`?force=1` of the library's `DELETE`, which answers `has_children` without). What was exported,
+downloaded or backed up before is out of reach, and so is the append-only file of a Redis that was given with `--redis`.
 """  # noqa: E501
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from .archive import VERSION, Archive, Index, PartInfo
+from .archive import Archive, Index, PartInfo
 from .entry import Entry, JournalVersion, decode, ratings
 from .events import JournalEvent, SessionClosed, SessionOpened
 from .store import HotStore, StoredEntry
@@ -151,6 +151,10 @@ class History:
                 found.append(summary)
         return await asyncio.to_thread(sorted, found, key=lambda each: (-each.opened, each.session))
 
+    async def children(self, session: str) -> list[str]:
+        """Sessions whose worlds go on from a moment of this one; those whose beginning is not kept are left out."""
+        return [name for name in await self.names() if await self._origin(name) == session]
+
     async def hot_likes(self, session: str) -> tuple[int, int]:
         """Likes and dislikes that are not archived."""
         index = await self._index(session)
@@ -189,8 +193,21 @@ class History:
         async for row in self._store.rows(session):
             event = decode(session, row.number, row.at, row.body).event
             if isinstance(event, SessionOpened):
-                return Index(VERSION, session, event.room, event.card, row.at)
+                return Index.of(session, row.at, event)
             return None
+        return None
+
+    async def _origin(self, session: str) -> str | None:
+        """None where nobody can tell."""
+        try:
+            index = await self._index(session) or await self._hot_index(session)
+            if index is None or index.origin is not None or index.cut:
+                return None if index is None else index.origin
+            async for entry in self.read(session):
+                opened = entry.event if isinstance(entry, Entry) else None
+                return opened.origin.session if isinstance(opened, SessionOpened) and opened.origin else None
+        except JournalVersion:
+            pass
         return None
 
     def _part(self, session: str, info: PartInfo) -> list[StoredEntry]:

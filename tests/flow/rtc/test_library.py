@@ -6,11 +6,12 @@ import av
 import httpx
 import msgspec
 import pytest
+from worldroom.sessions.journal import events
 from worldroom.sessions.journal.store import StoredEntry
 from worldroom.sessions.library.library import LibraryPage, SessionDetail
 from worldroom.sessions.library.timeline import FilmTimeline
 from worldroom.tests.flow.rtc.conftest import Served
-from worldroom.tests.journaled_sessions import happened
+from worldroom.tests.journaled_sessions import happened, onward
 from worldroom.tests.unit.test_film import encoded
 
 
@@ -87,3 +88,16 @@ async def test_selected_sessions_are_exported_and_one_is_deleted(served: Served)
         assert (await http.delete("/v1/library/two")).json()["code"] == "no_session"
         assert (await http.get("/v1/library")).json()["total"] == 1
     assert not (served.shelf.folder / "recordings" / "two").exists()
+
+
+async def test_a_session_that_others_go_on_from_is_deleted_only_by_force(served: Served) -> None:
+    await served.shelf.write("one", happened(3))
+    await served.shelf.write("on", onward(events.Origin("one", 0, 2)))
+    async with client(served) as http:
+        refused = await http.delete("/v1/library/one")
+        assert (refused.status_code, refused.json()["code"]) == (409, "has_children")
+        assert "in on, which cannot be replayed without it" in refused.json()["detail"]
+        assert (await http.delete("/v1/library/one?force=yes")).json()["code"] == "bad_query"
+        assert (await http.get("/v1/library")).json()["total"] == 2
+        assert (await http.delete("/v1/library/one?force=1")).json()["entries"] == len(happened(3))
+        assert (await http.delete("/v1/library/on")).status_code == 200, "nobody goes on from it"

@@ -5,10 +5,12 @@ export class Refused extends Error {
   /**
    * @param {number} status
    * @param {string} detail
+   * @param {string} [code]
    */
-  constructor(status, detail) {
+  constructor(status, detail, code = '') {
     super(detail);
     this.status = status;
+    this.code = code;
   }
 }
 
@@ -26,7 +28,7 @@ export class Server {
     if (answer.ok) return answer;
     const said = await answer.json().catch(() => null);
     if (answer.status === 401 || answer.status === 403) throw new Refused(answer.status, 'This library opens by invitation: use the whole address that you were given.');
-    throw new Refused(answer.status, typeof said?.detail === 'string' ? said.detail : `The server said ${answer.status}.`);
+    throw new Refused(answer.status, typeof said?.detail === 'string' ? said.detail : `The server said ${answer.status}.`, said?.code);
   }
 
   /** @template T @param {string} path @returns {Promise<T>} */

@@ -1,6 +1,7 @@
 /** One session: a film of it with everything that happened under it, two of its futures side by side, its end. */
 
 import { element, make, say } from '../page/dom.js';
+import { Refused } from './server.js';
 import { about, clock, kind, shownFilms, words } from './words.js';
 
 /** @typedef {import('./words.js').Detail} Detail */
@@ -27,6 +28,8 @@ export class SessionView {
     this.timeline = { seconds: 0, marks: [], forks: [] };
     /** What the left picture plays: a part of the film, while two futures are compared. @type {[Span, Span] | null} */
     this.compared = null;
+    /** Whether the session is deleted although others go on from it. */
+    this.force = false;
     this.video.addEventListener('timeupdate', () => this.#moved());
     this.video.addEventListener('play', () => this.compared && void this.other.play().catch(() => {}));
     this.video.addEventListener('pause', () => this.other.pause());
@@ -36,11 +39,12 @@ export class SessionView {
     element('onward', HTMLButtonElement).addEventListener('click', () => void this.#goOn());
     element('replay', HTMLButtonElement).addEventListener('click', () => void this.#replay());
     const sure = element('sure', HTMLDialogElement);
-    element('delete', HTMLButtonElement).addEventListener('click', () => sure.showModal());
+    const usual = element('sure-why', HTMLElement).textContent ?? '';
+    element('delete', HTMLButtonElement).addEventListener('click', () => this.#ask(usual, false));
     element('sure-no', HTMLButtonElement).addEventListener('click', () => sure.close());
     element('sure-yes', HTMLButtonElement).addEventListener('click', () => {
       sure.close();
-      void this.#delete();
+      void this.#delete(this.force);
     });
   }
 
@@ -212,9 +216,17 @@ export class SessionView {
     return !element('screens', HTMLElement).hidden;
   }
 
-  async #delete() {
+  /** @param {string} why @param {boolean} force whether other sessions go on from it */
+  #ask(why, force) {
+    this.force = force;
+    element('sure-why', HTMLElement).textContent = why;
+    element('sure', HTMLDialogElement).showModal();
+  }
+
+  /** @param {boolean} force */
+  async #delete(force) {
     try {
-      const removed = await (await this.server.ask(`/${encodeURIComponent(this.name)}`, 'DELETE')).json();
+      const removed = await (await this.server.ask(`/${encodeURIComponent(this.name)}${force ? '?force=1' : ''}`, 'DELETE')).json();
       this.video.removeAttribute('src');
       this.other.removeAttribute('src');
       element('screens', HTMLElement).hidden = element('line', HTMLElement).hidden = element('acts', HTMLElement).hidden = true;
@@ -222,7 +234,8 @@ export class SessionView {
       element('events', HTMLElement).replaceChildren();
       this.#say(`Deleted: ${removed.entries} entries of its journal, ${removed.films} films (${Math.round(removed.film_bytes / 1000)} kB).`);
     } catch (error) {
-      this.#say(error);
+      if (error instanceof Refused && error.code === 'has_children') this.#ask(error.message, true);
+      else this.#say(error);
     }
   }
 

@@ -1,0 +1,45 @@
+"""A session that others go on from: they are known by their journals, and it is deleted only by force."""
+
+import subprocess
+from pathlib import Path
+
+import msgspec
+from worldroom.clients.bench.server import command
+from worldroom.sessions.journal import events
+from worldroom.sessions.journal.store import StoredEntry
+from worldroom.tests.journaled_sessions import Shelf, happened, onward, write_now
+
+ORIGIN = events.Origin("one", 0, 2)
+
+
+async def test_children_are_known_while_they_run_archived_and_as_an_earlier_version_archived_them(
+    tmp_path: Path,
+) -> None:
+    shelf = Shelf(tmp_path)
+    await shelf.write("one", happened(3))
+    await shelf.write("other", happened(3))
+    await shelf.write("archived", onward(ORIGIN))
+    await shelf.write("earlier", onward(ORIGIN))
+    await shelf.write("grandchild", onward(events.Origin("archived", 0, 3)))
+    for name in ("earlier", "other"):
+        index = shelf.archive.index(name)
+        assert index is not None and index.origin is not None
+        shelf.archive.put_index(msgspec.structs.replace(index, origin=None))
+    await shelf.store.append([StoredEntry("running", 1, 1000.0, shelf.body(onward(ORIGIN)[0]))])
+    assert await shelf.history.children("one") == ["archived", "earlier", "running"]
+    assert await shelf.history.children("archived") == ["grandchild"]
+    assert await shelf.history.children("other") == []
+
+
+def test_the_command_line_names_them_and_deletes_by_force(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    write_now(shelf, "one", happened(3))
+    for name in "abcde":
+        write_now(shelf, name, onward(ORIGIN))
+    words = [command(), "journal", "delete", "one", "--yes", "--data", str(tmp_path)]
+    refused = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 2 and "Traceback" not in refused.stderr
+    assert "in a, b, c and 2 more" in refused.stderr and "--force" in refused.stderr
+    assert shelf.archive.index("one") is not None
+    subprocess.run([*words, "--force"], capture_output=True, timeout=60, check=True)
+    assert shelf.archive.sessions() == [*"abcde"]
