@@ -41,11 +41,12 @@ class EpisodeMeta(msgspec.Struct, frozen=True):
 
 
 def write_episodes(episode: Episode, folder: Path, slot: Slot) -> tuple[dict[str, str], int]:
-    """The first film of a session; files by digest, and the number of frames. None for a session without a film."""
-    place = slot.place
-    if not episode.films:
+    """The first film of a session whose pictures keep their size, as a data set's have one; files by digest, and the
+    number of frames. None for a session without such a film.
+    """
+    place, film = slot.place, next((film for film in episode.films if not film.info.resized), None)
+    if film is None:
         return {}, 0
-    film = episode.films[0]
     where = f"chunk-{place // FILES_A_CHUNK:03}/file-{place % FILES_A_CHUNK:03}"
     data, video = f"data/{where}.parquet", f"videos/{VIDEO}/{where}.mp4"
     about = f"meta/parts/{where}.json"

@@ -70,7 +70,8 @@ class ChapterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RecordingInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One film. `began`: Unix seconds; `ticks`: its length in 1/90000 s. `activity`: pressed controls each half second.
 
-    `dropped`: frames that the disk did not take in time; `cut_short`: why it ended early, '' if it did not.
+    `dropped`: frames that the disk did not take in time; `cut_short`: why it ended early, '' if it did not. `resized`:
+    its pictures become others than `width` x `height`, which its first one has.
     """
 
     name: str
@@ -88,6 +89,7 @@ class RecordingInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut_short: str = ""
     chapters: tuple[ChapterInfo, ...] = ()
     activity: tuple[int, ...] = ()
+    resized: bool = False
 
 
 def notes_of(film: Path) -> Iterator[FrameNote]:
@@ -112,7 +114,7 @@ def complete(film: Path, info: RecordingInfo) -> RecordingInfo:
         slot = note.at // ACTIVITY_TICKS
         activity += [0] * (slot + 1 - len(activity))
         activity[slot] = max(activity[slot], sum(value != 0.0 for value in note.controls))
-    width, height = _pictures(film)
+    (width, height), resized = _pictures(film)
     info = msgspec.structs.replace(
         info,
         width=width,
@@ -122,6 +124,7 @@ def complete(film: Path, info: RecordingInfo) -> RecordingInfo:
         bytes=film.stat().st_size,
         chapters=tuple(chapters),
         activity=tuple(activity),
+        resized=resized,
     )
     write_private(film.with_suffix(".json"), msgspec.json.encode(info))
     return info
@@ -155,23 +158,25 @@ def write_private(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def _pictures(film: Path) -> tuple[int, int]:
-    """Thumbnail and contact sheet; width and height of the film."""
+def _pictures(film: Path) -> tuple[tuple[int, int], bool]:
+    """Thumbnail and contact sheet; width and height of the film, and whether a key frame has others."""
     with av.open(str(film)) as container:
         video = container.streams.video[0]
         width, height = video.width, video.height
         video.codec_context.skip_frame = "NONKEY"
         small = (THUMB_WIDTH, max(2, round(height * THUMB_WIDTH / width / 2) * 2))
         found: list[Any] = []
+        resized = False
         with contextlib.suppress(av.FFmpegError):
             for picture in container.decode(video):
+                resized = resized or (picture.width, picture.height) != (width, height)
                 found.append(picture.reformat(*small, format="rgb24").to_ndarray())
                 if len(found) > 4 * SHEET_MOST:
                     del found[1::2]  # evenly thinner, however many there are
     if found:
         write_private(film.with_suffix(".jpg"), jpeg(found[len(found) // 3]))
         write_private(film.with_name(film.stem + "-sheet.jpg"), jpeg(_sheet(found)))
-    return width, height
+    return (width, height), resized
 
 
 def _sheet(pictures: Sequence[Any]) -> Any:

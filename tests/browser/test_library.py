@@ -25,13 +25,14 @@ COUNT = 30
 
 
 async def filled(folder: Path) -> None:
-    """30 sessions of two worlds, the newest of them filmed and with two futures."""
+    """30 sessions of two worlds, the newest of them filmed and with two futures; the film of `s04` changes its size."""
     shelf, frames, now = Shelf(folder), encoded(64), time.time()
     for number in range(1, COUNT):
         card = "drive" if number % 10 == 0 else "toy"
         await shelf.write(f"s{number:02}", happened(12, card=card, liked=range(number % 3)), now - 3600.0 * number)
     for number in (1, 2, 3):
         await shelf.film(f"s{number:02}", frames[: 12 * number], turn=2)
+    await shelf.film("s04", [*encoded(20), *encoded(20, 160, 96), *encoded(20)], turn=2)
     await shelf.turned("s00", frames, now - 60)
 
 
@@ -80,6 +81,30 @@ def test_a_film_plays_with_what_happened_under_it(visitor: MakeVisitor, library:
     alice.until("document.getElementById('video').paused && document.getElementById('video').currentTime > 1.5")
     apart = "document.getElementById('other').currentTime - document.getElementById('video').currentTime"
     assert alice.number(apart) == pytest.approx(16 / 24, abs=0.3)
+    assert alice.complaints == []
+
+
+WATCH_SIZES = """
+    const video = document.getElementById('video');
+    window.sizes = [];
+    const seen = (_, { width, height }) => {
+      if (sizes.at(-1) !== `${width}x${height}`) sizes.push(`${width}x${height}`);
+      video.requestVideoFrameCallback(seen);
+    };
+    video.requestVideoFrameCallback(seen);
+    video.currentTime = 0;
+    video.muted = true;
+    void video.play();
+"""
+
+
+def test_a_film_plays_to_its_end_through_other_sizes(visitor: MakeVisitor, library: str) -> None:
+    alice = visitor().open(f"{library}?session=s04")
+    alice.until("document.getElementById('video')?.readyState >= 2")
+    alice.page.evaluate(f"() => {{{WATCH_SIZES}}}")
+    alice.until("document.getElementById('video').ended")
+    assert alice.number("document.getElementById('video').currentTime") == pytest.approx(60 / 24, abs=0.05)
+    assert alice.page.evaluate("sizes") == ["320x192", "160x96", "320x192"]
     assert alice.complaints == []
 
 

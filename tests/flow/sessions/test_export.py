@@ -162,6 +162,18 @@ async def test_films_have_lerobots_layout(shelf: Shelf, tmp_path: Path) -> None:
     assert (stats["mean"], stats["max"], stats["count"]) == ([0.5, 0.0], [1.0, 0.0], [50])
 
 
+async def test_lerobot_gets_films_whose_pictures_keep_their_size(shelf: Shelf, tmp_path: Path) -> None:
+    changing = [*encoded(6), *encoded(6, 160, 96)]
+    for name, films in (("one", [changing]), ("two", [changing, encoded(9)])):
+        await shelf.write(name, happened(12, turn=10))
+        for frames in films:
+            await shelf.film(name, frames, turn=10)
+    report = await exported(shelf, ExportFormat.LEROBOT, tmp_path / "out", "one", "two")
+    info = json.loads((tmp_path / "out" / "meta/info.json").read_text())
+    assert (report.rows, info["total_episodes"], info["total_frames"]) == (9, 1, 9)
+    assert info["features"]["observation.images.main"]["shape"] == [192, 320, 3]
+
+
 async def test_a_session_that_lost_its_beginning_is_left_out_of_what_needs_it(shelf: Shelf, tmp_path: Path) -> None:
     await shelf.write("one", happened(5))
     index = shelf.archive.index("one")

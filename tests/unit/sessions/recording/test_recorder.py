@@ -16,7 +16,7 @@ from worldroom.sessions.recording import recorder as recorder_module
 from worldroom.sessions.recording.recorder import SessionRecorder
 from worldroom.sessions.recording.recordings import Recordings
 from worldroom.sessions.recording.summary import RecordingInfo, notes_of
-from worldroom.tests.unit.test_film import encoded
+from worldroom.tests.unit.test_film import encoded, probed
 
 STEP = CLOCK // 24
 INFO = RecordingInfo("1", "s", "lobby", "toy", 1.0, 24)
@@ -73,6 +73,22 @@ async def test_a_film_its_notes_chapters_and_pictures(tmp_path: Path) -> None:
     assert recordings.path("s", "1", "/../../x") is None and recordings.path("..", "1", ".mp4") is None
     assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "s").iterdir() if path.suffix != ".mp4")
     assert recordings.delete("s") > 0 and not (tmp_path / "s").exists()
+
+
+async def test_a_recording_goes_on_through_other_sizes(tmp_path: Path) -> None:
+    recordings, audience = Recordings(tmp_path, SystemClock()), Audience(lambda *_: None)
+    recordings.start(audience, "s", "lobby", "toy", 24, lambda: None)
+    for number, (data, key) in enumerate([*encoded(30), *encoded(24, 160, 96), *encoded(12, 640, 384)]):
+        audience.show(frame(number, data, key), NOTHING)
+    recordings.stop("s")
+    await recordings.close()
+    (info,) = recordings.of("s")
+    assert (info.frames, info.width, info.height, info.resized, info.cut_short) == (66, 320, 192, True, "")
+    film = recordings.path("s", "1", ".mp4")
+    assert film is not None and probed(film) == ("avc3", 66)
+    assert [note.frame for note in notes_of(film)] == [*range(66)]
+    with av.open(str(recordings.path("s", "1", "-sheet.jpg"))) as sheet:
+        assert next(sheet.decode(video=0)).width == 4 * 160, "small pictures of one size"
 
 
 async def test_the_second_film_begins_anew_also_beside_pictures_of_the_first(tmp_path: Path) -> None:
