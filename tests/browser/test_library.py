@@ -12,9 +12,10 @@ import jwt
 import pytest
 from worldroom.clients.bench.server import serving
 from worldroom.rtc.access.keys import ApiKey
+from worldroom.sessions.journal import events
 from worldroom.tests.browser.conftest import Visitor
 from worldroom.tests.browser.test_access import violations
-from worldroom.tests.journaled_sessions import Shelf, happened
+from worldroom.tests.journaled_sessions import Shelf, happened, onward
 from worldroom.tests.unit.test_film import encoded
 
 pytestmark = pytest.mark.browser
@@ -29,7 +30,10 @@ async def filled(folder: Path) -> None:
     shelf, frames, now = Shelf(folder), encoded(64), time.time()
     for number in range(1, COUNT):
         card = "drive" if number % 10 == 0 else "toy"
-        await shelf.write(f"s{number:02}", happened(12, card=card, liked=range(number % 3)), now - 3600.0 * number)
+        story = happened(12, card=card, liked=range(number % 3))
+        if number == COUNT - 2:
+            story[0] = onward(events.Origin(f"s{COUNT - 1}", 0, 8))[0]
+        await shelf.write(f"s{number:02}", story, now - 3600.0 * number)
     for number in (1, 2, 3):
         await shelf.film(f"s{number:02}", frames[: 12 * number], turn=2)
     await shelf.film("s04", [*encoded(20), *encoded(20, 160, 96), *encoded(20)], turn=2)
@@ -227,3 +231,19 @@ def test_with_a_key_the_library_opens_by_the_token_of_its_address(visitor: MakeV
         alice.page.click(".session a")
         alice.until("document.getElementById('video')?.readyState >= 2")
         assert alice.page.evaluate("document.getElementById('video').src.startsWith('blob:')")
+
+
+def test_who_deletes_what_others_go_on_from_is_told_and_asked_again(visitor: MakeVisitor, library: str) -> None:
+    alice = visitor().open(f"{library}?session=s29")
+    alice.until("document.getElementById('events')?.children.length > 0")
+    alice.page.click("#delete")
+    alice.page.click("#sure-yes")
+    alice.until("document.getElementById('sure-why').textContent.includes('go on from session s29 in s28')")
+    alice.page.click("#sure-no")
+    alice.page.click("#delete")
+    assert "Its journal, its films" in alice.text("#sure-why")
+    alice.page.click("#sure-yes")
+    alice.until("document.getElementById('sure-why').textContent.includes('s28')")
+    alice.page.click("#sure-yes")
+    alice.until("document.getElementById('session-said').textContent.startsWith('Deleted: 32 entries')")
+    assert all("409" in complaint for complaint in alice.complaints), "the browser notes what was refused"
