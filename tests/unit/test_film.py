@@ -87,7 +87,7 @@ def test_a_film_goes_on_through_other_sizes(tmp_path: Path) -> None:
     assert len(shown(tmp_path / "a.mp4")) == 60
 
 
-def test_a_film_of_one_size_is_of_the_kind_that_every_player_takes(tmp_path: Path) -> None:
+def test_a_film_of_one_size_is_of_the_usual_kind(tmp_path: Path) -> None:
     film = Film(tmp_path / "a.mp4", 24)
     for number, (data, key) in enumerate([*encoded(20), *encoded(20)]):
         film.frame(number * STEP, data, key)
