@@ -6,7 +6,7 @@
 With `notes`, a second track of data carries one note a frame. Knows bytes, times and a path; blocking.
 
 A stream may change its size at a key frame, which brings its own parameter sets, and the film goes on. Such a film is
-marked `avc3` (ISO/IEC 14496-15, 5.3.3: parameter sets in the samples count), as every part is, for nobody knows yet how
+marked `avc3` (ISO/IEC 14496-15: parameter sets in the samples count), as every part is, for nobody knows yet how
 it goes on. One that keeps its size is the usual `avc1`.
 """
 
