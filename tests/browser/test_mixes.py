@@ -75,9 +75,7 @@ def test_texts_come_and_go_up_to_the_worlds_number_and_their_shares_stay_a_hundr
     assert alice.page.evaluate("document.activeElement.id") == "mix-more"
 
 
-def test_a_prompt_waits_for_its_chunk_where_all_can_read_it_and_begins_at_that_chunk(
-    visitor: MakeVisitor, room: str
-) -> None:
+def test_a_prompt_says_that_it_waits_and_begins_at_its_chunk(visitor: MakeVisitor, room: str) -> None:
     alice = visitor().open(room).until_playing()
     alice.page.evaluate(LISTEN)
     alice.page.fill("#prompt-text", "violet dusk")
