@@ -44,6 +44,7 @@ def test_two_share_the_controls_and_each_page_says_which_are_whose(visitor: Make
     ada.page.keyboard.down("ArrowLeft")
     bob.until(f"{applied('left')} && {applied('up')}")
     ada.page.click("#home")
+    ada.page.wait_for_url("**/")  # before her browser is closed
     bob.until(
         "document.getElementById('people-text').textContent === 'You steer left, right, up, down'"
         " || document.getElementById('people-text').textContent === 'You drive'"
