@@ -291,4 +291,6 @@ class _Player:
             raise ReplayError(f"the engine failed during replay: {event.code}: {event.detail}")
         if isinstance(event, api.ChunkDue):
             self._asked_for = event.chunk
+        if isinstance(event, api.ChunkDone) and event.chunk == self._asked_for:
+            self._asked_for = None  # the engine was interrupted while it waited, and asked again
         return event
