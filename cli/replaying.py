@@ -19,12 +19,10 @@ from ..film import Film
 from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
 from ..sessions.journal import replay as again
-from ..sessions.journal.archive import Archive, ArchiveError
-from ..sessions.journal.entry import JournalVersion
-from ..sessions.journal.history import JournalCut
+from ..sessions.journal.archive import Archive
 from ..sessions.journal.latents import kept_latents
 from ..sessions.journal.redis_url import RedisUnreachable
-from ..sessions.journal.store import StoreError
+from ..sessions.journal.script import SCRIPT_FAULTS
 from .checkpoints import checkpoint_of
 from .errors import did_you_mean
 from .journal_place import JournalPlace, reading
@@ -69,13 +67,8 @@ class ReplayReport(msgspec.Struct, frozen=True):
 
 FAULTS = (
     RedisUnreachable,
-    StoreError,
-    ArchiveError,
-    JournalVersion,
-    JournalCut,
-    again.ReplayError,
+    *SCRIPT_FAULTS,
     api.BadLatents,
-    api.UnknownContract,
     WorkerFailed,
     *catalog.REFUSALS,
 )

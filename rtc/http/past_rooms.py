@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from fastapi import FastAPI, Request, Response
 
+from ...sessions.journal.script import SCRIPT_FAULTS
 from ...sessions.library.library import Library, NoFilm
-from ...sessions.rooms.past import PAST_FAULTS, NoMoment, PastRooms
+from ...sessions.rooms.past import NoMoment, PastRooms
 from .answers import BUSY_RETRY_S, ApiFault, body_of, json_answer, offer_faults
 from .library import known
 
@@ -14,7 +15,7 @@ BODY_MOST = 4096
 
 
 Plan = Callable[[str, int | None, int | None], Awaitable[str]]
-"""A room's name for a session, a chunk and an epoch; raises `PAST_FAULTS`."""
+"""A room's name for a session, a chunk and an epoch; raises `SCRIPT_FAULTS`."""
 
 
 class MomentAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,5 +61,5 @@ async def _planned(library: Library, plan: Plan, session: str, request: Request)
         return json_answer(PlannedRoom(await plan(session, chunk, epoch)), 201)
     except (NoMoment, NoFilm) as error:
         raise ApiFault(422, "no_moment", str(error)) from None
-    except PAST_FAULTS as error:
+    except SCRIPT_FAULTS as error:
         raise ApiFault(503, "journal", str(error), BUSY_RETRY_S) from None

@@ -85,7 +85,7 @@ async def replay(
     """
     ask = ask or ReplayAsk()
     inbox: asyncio.Queue[api.Event] = asyncio.Queue()
-    opening = script.opening(script.first, session)
+    opening = script.opening(script.first, session, api.LatencyClass.BACKGROUND)
     if ask.steps is not None:
         opening = msgspec.structs.replace(opening, steps=ask.steps)
     answer = await door.open(opening, inbox.put_nowait)
@@ -185,14 +185,14 @@ class _Player:
         """Make the world before a chunk of that epoch, unseen, and play on from there."""
         if self._engine is None:
             raise ReplayError("this session went back to a moment, and this engine only goes forward")
-        opening = self._script.opening(script.epoch, f"{self._name}-{script.epoch}")
+        name = f"{self._name}-{script.epoch}"
+        opening = self._script.opening(script.epoch, name, api.LatencyClass.BACKGROUND)
         if self._ask.steps is not None:
             opening = msgspec.structs.replace(opening, steps=self._ask.steps)
         history = await self._made_here(self._script.history(script.epoch, opening.session, chunk))
         self.close()
         progress = api.Progress(epoch=script.epoch, chunk=chunk)
-        texts, embeddings = tuple(self._script.texts.values()), tuple(self._script.embeddings.items())
-        world = self._engine.written_down(opening, history, texts, progress, embeddings)
+        world = self._script.written_down(self._engine, opening, history, progress)
         self._session, self._asked_for = opening.session, None
         self._encoded.clear()
         answer = await self._engine.restore(world, self._inbox.put_nowait)

@@ -13,11 +13,18 @@ from dataclasses import dataclass, field, replace
 from ...engine import api
 from ..messages import AdapterChoice
 from . import events
+from .archive import ArchiveError
+from .entry import JournalVersion
 from .history import History, JournalCut
+from .store import StoreError
 
 
 class ReplayError(RuntimeError):
     """The journal cannot be played again here, and why."""
+
+
+SCRIPT_FAULTS = (StoreError, ArchiveError, JournalVersion, JournalCut, ReplayError, api.UnknownContract)
+"""What `read_session` raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +132,16 @@ class Script:
             return script
         return self.root(script.after if script.turned is None else script.turned.base)
 
-    def opening(self, epoch: int, session: str) -> api.Open:
-        """With which the world of an epoch can be made under that name, as background work."""
+    def opening(self, epoch: int, session: str, latency_class: api.LatencyClass) -> api.Open:
+        """With which the world of an epoch can be made under that name."""
         root = self.root(epoch)
         if self.parent is not None and root.epoch == self.first:
-            return self.parent.opening(root.epoch, session)
+            return self.parent.opening(root.epoch, session, latency_class)
         return api.Open(
             session=session,
             card=self.opened.card,
             seed=root.seed,
-            latency_class=api.LatencyClass.BACKGROUND,
+            latency_class=latency_class,
             branch=self.noise(root.epoch),
             steps=self.made(root).steps or None,
         )
@@ -144,6 +151,18 @@ class Script:
         script = self.of(epoch)
         made = [each for each in script.chunks if until is None or each.chunk < until]
         return (*self.before(script, session), *(api.Begin(session, each.chunk, each.conditions) for each in made))
+
+    def written_down(
+        self,
+        engine: api.SuspendableEngine,
+        opening: api.Open,
+        history: tuple[api.HistoryStep, ...],
+        progress: api.Progress,
+        since: str = "",
+    ) -> bytes:
+        """A world with the prompts of this script, for `restore`; parameters as of `SuspendableEngine.written_down`."""
+        texts, embeddings = tuple(self.texts.values()), tuple(self.embeddings.items())
+        return engine.written_down(opening, history, texts, progress, embeddings, since)
 
     def before(self, script: EpochScript, session: str) -> tuple[api.HistoryStep, ...]:
         """All that made the world with which an epoch begins."""
@@ -247,8 +266,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
 
 
 async def read_session(history: History, session: str) -> Script:
-    """The script of a session, with those of the sessions that it goes on from. Raises what reading a journal raises,
-    and `ReplayError` where one of them cannot be played again."""
+    """The script of a session, with those of the sessions that it goes on from. Raises `SCRIPT_FAULTS`."""
     script = await read(history.events(session))
     if (origin := script.opened.origin) is None:
         return script

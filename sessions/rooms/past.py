@@ -12,26 +12,21 @@ from dataclasses import dataclass
 
 from ...engine import api
 from ..journal import events
-from ..journal.archive import ArchiveError
-from ..journal.entry import JournalVersion
-from ..journal.history import History, JournalCut
+from ..journal.history import History
 from ..journal.replay import REDACTED
 from ..journal.script import EpochScript, MadeBy, ReplayError, Script, read_session
-from ..journal.store import StoreError
 from ..messages import Transition
 from ..session.adapters import AdaptersRecord
 from ..session.prompt_versions import PromptPart, PromptsRecord, PromptVersion
 from ..session.spec import SessionRecord
 from .names import fresh_room
 from .playback import ReplayPlan
+from .remade import REMADE_MOST
 
 PLANNED_MOST = 16
 """Plans that nobody has joined; the oldest is forgotten."""
-REMADE_MOST = 20_000
-"""Chunks that are made again before somebody sees something."""
 OPENING = 1
 """Number of the entry that says how a session was opened."""
-PAST_FAULTS = (StoreError, ArchiveError, JournalVersion, JournalCut, ReplayError, api.UnknownContract)
 
 
 class NoMoment(ReplayError):
@@ -62,12 +57,10 @@ class PastWorld:
     def written_down(self, engine: api.SuspendableEngine, world: str) -> bytes:
         """For `restore`, under that name."""
         script, origin = self.script, self.origin
-        again = script.opening(origin.epoch, world)
-        opening = api.Open(world, again.card, again.seed, branch=again.branch, steps=again.steps)
-        progress = api.Progress(epoch=origin.epoch, chunk=origin.chunk, paused=True)
-        texts, embeddings = tuple(script.texts.values()), tuple(script.embeddings.items())
+        opening = script.opening(origin.epoch, world, api.LatencyClass.INTERACTIVE)
         history = script.history(origin.epoch, world, origin.chunk)
-        return engine.written_down(opening, history, texts, progress, embeddings)
+        progress = api.Progress(epoch=origin.epoch, chunk=origin.chunk, paused=True)
+        return script.written_down(engine, opening, history, progress)
 
     def record(self, name: str, weights: str) -> SessionRecord:
         """Of a session of that name, when its opening is journaled."""
@@ -86,12 +79,12 @@ class PastRooms:
 
     async def plan(self, session: str, chunk: int | None = None, epoch: int | None = None) -> str:
         """A room in which the world of a session goes on from `chunk` (None = its end) of an epoch; None = the last one
-        that has that chunk. Raises `PAST_FAULTS`."""
+        that has that chunk. Raises `SCRIPT_FAULTS`."""
         return self._plan(past_world(await read_session(self._history, session), session, chunk, epoch))
 
     async def plan_replay(self, session: str, chunk: int | None = None, epoch: int | None = None) -> str:
         """A room in which a session is shown again from `chunk` (None = its beginning) of an epoch on; None = the last
-        one that has that chunk. Each time that the room opens, until it is forgotten. Raises `PAST_FAULTS`."""
+        one that has that chunk. Each time that the room opens, until it is forgotten. Raises `SCRIPT_FAULTS`."""
         return self._plan(replay_plan(await read_session(self._history, session), session, chunk, epoch))
 
     def planned(self, room: str) -> PastWorld | ReplayPlan | None:

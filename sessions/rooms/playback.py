@@ -162,12 +162,10 @@ class Playback:
         world = self._world = f"{self._name}.{self._worlds}"
         self._playing, self._waiting = epoch.epoch, None
         self._held.clear()
-        again = script.opening(epoch.epoch, world)
-        opening = api.Open(world, again.card, again.seed, branch=again.branch, steps=again.steps)
+        opening = script.opening(epoch.epoch, world, api.LatencyClass.INTERACTIVE)
         history = script.history(epoch.epoch, world, recorded.chunk)
         progress = api.Progress(epoch.epoch, recorded.chunk, True, self._kbps, self._frame + 1, self._pts)
-        texts, embeddings = tuple(script.texts.values()), tuple(script.embeddings.items())
-        data = self._engine.written_down(opening, history, texts, progress, embeddings)
+        data = script.written_down(self._engine, opening, history, progress)
         answer = await self._engine.restore(data, self._take)
         if isinstance(answer, api.Opened) and not self._paused:
             self._engine.post(api.Resume(session=world))

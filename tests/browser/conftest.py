@@ -54,6 +54,13 @@ def server() -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def drive() -> Iterator[str]:
+    """`drive` with a place for one."""
+    with serving("drive", "--slots", "1", "--lease", "1") as address:
+        yield address
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     try:

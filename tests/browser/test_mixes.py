@@ -1,9 +1,8 @@
 """Mixes and schedules in a real Chromium: several texts with shares, from a chunk on, by mouse, keyboard and finger."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from worldroom.clients.bench.server import serving
 
 from .conftest import Visitor
 from .geometry import problems
@@ -23,12 +22,6 @@ LISTEN = """globalThis.turns = []; void worldroom.room.on('message', ({ type, pr
 
 def slide(alice: Visitor, row: int, share: int) -> None:
     alice.page.locator(".mix-row:not([hidden]) input[type=range]").nth(row).fill(str(share))
-
-
-@pytest.fixture(scope="module")
-def drive() -> Iterator[str]:
-    with serving("drive", "--slots", "1", "--lease", "1") as address:
-        yield address
 
 
 def test_two_texts_become_one_world_and_everybody_reads_which_and_what_it_knows(

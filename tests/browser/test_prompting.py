@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser
-from worldroom.clients.bench.server import serving
 
 from .conftest import Visitor, watched
 
@@ -133,12 +132,6 @@ def test_every_suggestion_and_earlier_prompt_can_be_reached_and_a_blend_shows_it
     shares = alice.page.evaluate("shares")
     assert shares == sorted(shares)
     assert len(set(shares)) > 4 and max(shares) > 0.7
-
-
-@pytest.fixture(scope="module")
-def drive() -> Iterator[str]:
-    with serving("drive", "--slots", "1", "--lease", "1") as address:
-        yield address
 
 
 def test_case_50_words_that_mean_nothing_keep_the_look_and_come_back_and_the_others_are_named(

@@ -32,11 +32,17 @@ def on(loaded: LoadedCard, folder: Path) -> tuple[Engine, FakeDevice, list[int]]
     return engine, device, kept
 
 
-async def played(loaded: LoadedCard, folder: Path, chunks: int = CHUNKS) -> list[str]:
-    engine, _, _ = on(loaded, folder)
+async def opened(loaded: LoadedCard, folder: Path) -> tuple[Engine, FakeDevice, list[int], Person]:
+    """`on`, with somebody in a world."""
+    engine, device, kept = on(loaded, folder)
     await engine.start()
     person = Person(engine, "a")
     assert isinstance(await person.open(loaded.card.name), api.Opened)
+    return engine, device, kept, person
+
+
+async def played(loaded: LoadedCard, folder: Path, chunks: int = CHUNKS) -> list[str]:
+    engine, _, _, person = await opened(loaded, folder)
     await until(lambda: len(person.done) >= chunks, within=60)
     await engine.close()
     return person.digests()[:chunks]
@@ -49,10 +55,7 @@ def test_a_slab_full_of_bad_numbers_costs_two_chunks_and_the_world_goes_on_bit_f
 
     async def scene() -> None:
         alone = await played(loaded, tmp_path / "alone")
-        engine, _, kept = on(loaded, tmp_path / "bad")
-        await engine.start()
-        person = Person(engine, "a")
-        assert isinstance(await person.open(loaded.card.name), api.Opened)
+        engine, _, kept, person = await opened(loaded, tmp_path / "bad")
         await until(lambda: kept and len(person.done) == kept[-1] + 1, within=60)
         runtime.slab.values[0] = float("nan")
         await until(lambda: len(person.done) >= CHUNKS, within=60)
@@ -70,10 +73,7 @@ def test_a_slab_full_of_bad_numbers_costs_two_chunks_and_the_world_goes_on_bit_f
 
 def test_without_a_checkpoint_somebody_is_asked_and_nothing_is_lost(tmp_path: Path) -> None:
     async def scene() -> None:
-        engine, device, kept = on(toy(), tmp_path)
-        await engine.start()
-        person = Person(engine, "a")
-        await person.open()
+        engine, device, kept, person = await opened(toy(), tmp_path)
         await until(lambda: len(person.done) >= 2)
         assert not kept
         device.fail = BadSteps(StepKind.DENOISE, 100)
@@ -88,10 +88,7 @@ def test_without_a_checkpoint_somebody_is_asked_and_nothing_is_lost(tmp_path: Pa
 def test_a_device_that_stays_bad_asks_after_four_and_the_world_is_there_when_it_is_good_again(tmp_path: Path) -> None:
     async def scene() -> None:
         alone = await played(toy(), tmp_path / "alone", 40)
-        engine, device, kept = on(toy(), tmp_path / "bad")
-        await engine.start()
-        person = Person(engine, "a")
-        await person.open()
+        engine, device, kept, person = await opened(toy(), tmp_path / "bad")
         await until(lambda: len(kept) > 2)
         device.fail = bad = BadSteps(StepKind.DENOISE, 100)
         await until(lambda: person.faults and person.faults[-1].fatal)
@@ -111,10 +108,7 @@ def test_a_checkpoint_that_was_bad_already_gives_way_to_the_one_before(tmp_path:
 
     async def scene() -> None:
         alone = await played(toy(), tmp_path / "alone", 40)
-        engine, device, kept = on(toy(), tmp_path / "bad")
-        await engine.start()
-        person = Person(engine, "a")
-        await person.open()
+        engine, device, kept, person = await opened(toy(), tmp_path / "bad")
         await until(lambda: len(kept) > 2)
         restored: list[int] = []
 
