@@ -11,7 +11,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,29 +21,22 @@ from ..clock import Clock, SystemClock
 from ..engine import heap
 from ..engine.api import Capacity, CardInfo
 from ..engine.device.memory import host_memory
-from ..engine.spec import EngineSpec
 from ..engine.worker.client import WorkerClient, WorkerFailed
 from ..engine.worker.devices import WorkerDevice
 from ..engine.worker.pool import WorkerPool
 from ..engine.worker.process import WorkerProcess
 from ..engine.worker.spec import WorkerSpec, fresh_folder
-from ..models import catalog
-from ..models.contract.recipe import Precision, RuntimeChoice
-from ..models.family import BadOption
-from ..rtc.access.spec import AccessSpec, Tls
+from ..models.contract.recipe import RuntimeChoice
 from ..rtc.edge import EdgeSpec
 from ..rtc.http.app import create_app
 from ..rtc.http.library import Past
 from ..rtc.http.server import EdgeServer
-from ..rtc.livekit.spec import LiveKitSpec
-from ..rtc.media.ice_servers import IceServersSpec
-from ..sessions.drivers import TURNS, DriversRule
 from ..sessions.erasing import Eraser
 from ..sessions.journal.archive import Archive
-from ..sessions.journal.archiver import Archiver, ArchiveSpec
+from ..sessions.journal.archiver import Archiver
 from ..sessions.journal.history import History
 from ..sessions.journal.journal import Journal
-from ..sessions.journal.latents import LatentsKeeper, LatentsSpec
+from ..sessions.journal.latents import LatentsKeeper
 from ..sessions.journal.redis_url import RedisUnreachable
 from ..sessions.journal.ring import Ring, ring_path
 from ..sessions.library.library import Library
@@ -54,12 +47,12 @@ from ..sessions.rooms.recording import RoomRecordings
 from ..sessions.rooms.rooms import Rooms
 from ..sessions.rooms.suspend import RoomSuspension
 from ..sessions.rooms.suspend_store import SuspendStore
-from .adapter_options import AdaptersSpec
 from .checkpoints import checkpoint_of
 from .export_tar import export_tar
 from .folders import cache_dir
-from .journal_place import FolderLock, FolderTaken, JournalPlace, OpenedStore, serving, shown
-from .logs import LogFormat, set_up
+from .journal_place import FolderLock, FolderTaken, OpenedStore, serving, shown
+from .logs import set_up
+from .serve_spec import ServeSpec, UserFault, choice_of, options_of
 from .stored_worlds import FOLDER, forget_checkpoints
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
@@ -69,52 +62,12 @@ SPARE_AFTER_S = 30.0
 SIMULATED = (sys.executable, "-m", "worldroom.simulation.worker")
 
 
-class UserFault(Exception):
-    """Something the person who started the server can put right; one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServeSpec:
-    """Options of one server, as the command line took them. `cards`: its worlds; a room of which nobody says which has
-    the first.
-    """
-
-    cards: tuple[str, ...]
-    host: str
-    port: int
-    journal: JournalPlace
-    retention: ArchiveSpec
-    latents: LatentsSpec
-    devices: tuple[WorkerDevice, ...]
-    engine: EngineSpec
-    steps: int | None
-    precision: str | None
-    inexact: bool
-    compiled: bool
-    invariant: bool
-    lease_seconds: float
-    loopback: bool
-    udp_ports: tuple[int, int] | None
-    options: Mapping[str, str]
-    checkpoint: Path | None = None
-    record_all: bool = False
-    access: AccessSpec = field(default_factory=AccessSpec)
-    tls: Tls | None = None
-    ice: IceServersSpec = field(default_factory=IceServersSpec)
-    livekit: LiveKitSpec | None = None
-    media_address: str | None = None
-    seats: int = 32
-    drivers: DriversRule = TURNS
-    log_format: LogFormat = LogFormat.TEXT
-    adapters: AdaptersSpec = field(default_factory=AdaptersSpec)
-
-
 async def run_server(spec: ServeSpec, listener: socket.socket) -> None:
     """Serve on `listener` until SIGINT or SIGTERM. Raises `UserFault` when it cannot start."""
     set_up(spec.log_format)
     console = Console(stderr=True)
-    options = _options(spec)
-    choice = _choice(spec, options)
+    options = options_of(spec)
+    choice = choice_of(spec, options)
     try:
         lock = FolderLock(spec.journal.data)
     except FolderTaken as error:
@@ -246,40 +199,6 @@ def fitting(card: CardInfo, devices: Sequence[Capacity]) -> str:
     return f"{fit} ({first.price_us / 1000:.1f} ms a chunk, {where}); further rooms wait in line."
 
 
-def _options(spec: ServeSpec) -> dict[str, bytes]:
-    """By card. What is asked for has to mean something to one family at least."""
-    options, problem = {}, None
-    for card in spec.cards:
-        try:
-            catalog.card(card)
-            options[card] = catalog.options(card, spec.options)
-        except BadOption as error:
-            problem = error
-        except catalog.REFUSALS as error:
-            raise UserFault(str(error)) from None
-    if problem is not None and not options:
-        raise UserFault(str(problem))
-    return options
-
-
-def _choice(spec: ServeSpec, options: Mapping[str, bytes]) -> RuntimeChoice | None:
-    """What the options ask for, checked before anything starts; None = the recipe's default."""
-    plain = not (spec.inexact or spec.compiled or spec.invariant)
-    if spec.steps is None and spec.precision is None and plain:
-        return None
-    if len(spec.cards) > 1:
-        raise UserFault("--steps, --precision, --compiled, --invariant and --inexact are of one card: name one --card")
-    try:
-        recipe = catalog.card(spec.cards[0], options.get(spec.cards[0], b"")).recipe
-        precision = recipe.default.precision if spec.precision is None else _precision(spec.precision)
-        steps, exact = spec.steps or recipe.default.steps, not spec.inexact
-        choice = RuntimeChoice(recipe.default.sampler, steps, precision, exact, spec.compiled, spec.invariant)
-        recipe.check(choice)
-    except catalog.REFUSALS as error:
-        raise UserFault(str(error)) from None
-    return choice
-
-
 def _folder(folder: Path) -> Path:
     """It is there from now on."""
     try:
@@ -287,13 +206,6 @@ def _folder(folder: Path) -> Path:
     except OSError as error:
         raise UserFault(f"cannot use the data folder {folder}: {error.strerror}") from None
     return folder
-
-
-def _precision(name: str) -> Precision:
-    try:
-        return Precision(name)
-    except ValueError:
-        raise UserFault(f"no precision '{name}': there are {', '.join(Precision)}") from None
 
 
 def _archive(spec: ServeSpec) -> Archive:

@@ -54,7 +54,8 @@ def serve(
     adapters: AdapterOptions,
 ) -> None:
     """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
-    from .assemble import ServeSpec, UserFault, run_server
+    from .assemble import run_server
+    from .serve_spec import ServeSpec, UserFault
 
     spec = ServeSpec(
         cards=_cards(card, checkpoint),
@@ -86,15 +87,13 @@ def serve(
         options=options_of(option),
         adapters=adapters.checked(),
     )
-    listener = listen(host, port)
-    try:
-        asyncio.run(run_server(spec, listener))
-    except UserFault as fault:
-        raise fail(str(fault)) from None
-    except KeyboardInterrupt:
-        pass
-    finally:
-        listener.close()
+    with listen(host, port) as listener:
+        try:
+            asyncio.run(run_server(spec, listener))
+        except UserFault as fault:
+            raise fail(str(fault)) from None
+        except KeyboardInterrupt:
+            pass
 
 
 def _cards(named: list[str] | None, checkpoint: Path | None) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 from worldroom.cli import serve as command
-from worldroom.cli.assemble import ServeSpec
 from worldroom.cli.main import app
+from worldroom.cli.serve_spec import ServeSpec
 from worldroom.rtc.access.keys import ApiKey
 from worldroom.rtc.access.spec import AddressLimits
 
