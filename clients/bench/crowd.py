@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from ...rtc.wire import Role
 from ..python.room import RoomClient, join
 from ..python.signalling import NoServer, RoomRefused
+from .child import ending
 
 MARKER = 0x80
 """Of the header's second byte: the last packet of a frame."""
@@ -70,14 +71,10 @@ async def crowd(base: str, sessions: int, each: int, seed: int) -> AsyncIterator
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )
-    try:
+    async with ending(process):
         spectators = Crowd(process)
         await spectators.heard()
         yield spectators
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 async def _watch(base: str, sessions: int, each: int, seed: int) -> None:

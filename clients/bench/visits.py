@@ -15,6 +15,7 @@ from ...rtc.wire import Role
 from ..python.loopback import gather_on_loopback
 from ..python.room import join
 from ..python.signalling import NoServer, RoomRefused
+from .child import ending
 
 STAY_S = (0.5, 4.0)
 PATIENCE_S = 15.0
@@ -96,9 +97,5 @@ class Visits:
         passed = answer.json()
         arguments = (sys.executable, "-m", GUEST, passed["url"], passed["token"], str(stay))
         guest = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.DEVNULL)
-        try:
+        async with ending(guest):
             self.failed += await guest.wait() != 0
-        finally:
-            if guest.returncode is None:
-                guest.kill()
-                await guest.wait()

@@ -11,6 +11,7 @@ from statistics import linear_regression
 
 import msgspec
 
+from ....clients.bench.child import ending
 from ....clients.python.latency import LatencySpread, spread
 from .viewer import PeerViewer
 
@@ -111,14 +112,10 @@ async def sending(name: str, python: Path, root: Path, spec: PeersSpec) -> Async
         stderr=asyncio.subprocess.DEVNULL,
         limit=LINE_MAX,
     )
-    sender = Sender(name, process)
-    try:
+    async with ending(process):
+        sender = Sender(name, process)
         await sender.ready()
         yield sender
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 async def measure_peer(name: str, python: Path, root: Path, spec: PeersSpec) -> PeerSeen:
