@@ -28,6 +28,7 @@ from worldroom.sessions.messages import (
 from worldroom.sessions.rooms import suspend_store
 from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.participant import Participant
+from worldroom.sessions.rooms.remade import NotRemade, remade
 from worldroom.sessions.rooms.room_record import RoomRecord
 from worldroom.sessions.rooms.rooms import Rooms
 from worldroom.sessions.rooms.suspend import RoomSuspension
@@ -214,6 +215,19 @@ async def test_what_another_version_left_is_no_crash(redis: EmbeddedRedis, caplo
 def record(session: str, card: str = "toy") -> RoomRecord:
     prompts = PromptsRecord((), {}, 0)
     return RoomRecord("lobby", "turns", (), (), SessionRecord(session, card, "w0", 1, 0, 5, False, 9, prompts))
+
+
+class OtherContract:
+    """A history whose one journal was written under a contract to come."""
+
+    async def events(self, session: str) -> AsyncIterator[events.JournalEvent]:
+        yield events.SessionOpened("lobby", "toy", "1", "w0", 2, "int", 7, 0, contract=9)
+
+
+async def test_a_journal_of_a_contract_that_nobody_here_reads_is_said_and_its_room_begins_anew() -> None:
+    noted = SuspendedRoom(record("one"), b"")
+    with pytest.raises(NotRemade, match="this journal has contract version 9, this program reads 1 to 2"):
+        await remade(noted, OtherContract(), KeepingDoor())
 
 
 @pytest.mark.parametrize("form", [1, 2])
