@@ -97,9 +97,7 @@ def _refuse(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, t
 
 _ONEDNN_LINEAR = torch.ops.mkldnn._linear_pointwise.default if ONEDNN else None
 _ALIGNED = 64  # bytes
-_LOADED = (
-    8  # of K, which oneDNN loads at once on CPUs with AMX: past a row's end, the NaN of its neighbour (times 0 is NaN)
-)
+_LOADED = 8  # of K at once, by oneDNN on CPUs with AMX: past a row's end too, and 0 times a neighbour's NaN is NaN
 _FEW = 16  # rows of a tile from which oneDNN is worth its call
 
 
@@ -109,9 +107,6 @@ def _reference(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype
     if a.dtype != out_dtype:
         dtype = torch.promote_types(a.dtype, out_dtype)
         a, b, bias = a.to(dtype), b.to(dtype), bias if bias is None else bias.to(dtype)
-    if a.element_size() == 2 and a.shape[1] % _LOADED:
-        short = -a.shape[1] % _LOADED
-        a, b = F.pad(a, (0, short)), F.pad(b, (0, 0, 0, short))
     if rows % tile:
         a = torch.cat([a, a.new_zeros(-rows % tile, a.shape[1])])
     made = _tiles(a.contiguous(), b, bias, tile)
@@ -131,17 +126,26 @@ def _tiles(a: Tensor, b: Tensor, bias: Tensor | None, tile: int) -> Tensor:
 def _product(a: Tensor, b: Tensor, bias: Tensor | None, tile: int) -> Tensor:
     if b.stride(0) == 1:
         return _linear(a, b.t(), bias, tile)
+    if short := _short(a):
+        a, b = F.pad(a, (0, short)), F.pad(b, (0, 0, 0, short))
     a = _aligned(a)
     return a @ b if bias is None else torch.addmm(bias, a, b)
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, tile: int) -> Tensor:
     """oneDNN uses the widest instructions on every CPU, torch's own product not on all."""
+    if short := _short(x):
+        x, weight = F.pad(x, (0, short)), F.pad(weight, (0, short))
     x = _aligned(x)
     if tile >= _FEW and _ONEDNN_LINEAR and x.is_cpu and x.dtype is torch.float32 and x.numel():
         made: Tensor = _ONEDNN_LINEAR(x, weight, bias, "none", [], "")
         return made
     return F.linear(x, weight, bias)
+
+
+def _short(x: Tensor) -> int:
+    """Zeros that K lacks, for a product that reads no other row."""
+    return -x.shape[-1] % _LOADED if x.element_size() == 2 and x.is_cpu else 0
 
 
 def _aligned(x: Tensor) -> Tensor:
