@@ -19,6 +19,8 @@ EVERY = 16
 """Chunks from one kept to the next, of a card that owes a tolerance."""
 FOLDER = "latents"
 NAME_MOST = 128
+SIZES_MOST = 1024
+"""Sessions whose bytes are known without looking; of others they are counted again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,11 @@ class LatentsKeeper:
                     self._drop(str(error))
 
     def _write(self, kept: _Kept) -> None:
-        size = self._sizes.get(kept.session)
+        size = self._sizes.pop(kept.session, None)
         if size is None:
             size = self.archive.bytes_beside(kept.session, FOLDER)
+        while len(self._sizes) >= SIZES_MOST:
+            del self._sizes[next(iter(self._sizes))]
         if size + len(kept.data) > self.spec.session_bytes:
             self._sizes[kept.session] = size
             self._drop(f"a session may have {self.spec.session_bytes} bytes of them")
