@@ -19,7 +19,7 @@ from .sender import FanoutSender, SenderFeedback
 from .transport_feedback import TRANSPORT_CC_URI, feedback_apart
 
 LET_GO_S = 1.0
-"""Tasks of a closed connection have ended by then."""
+"""Timers of a closed connection have run by then."""
 
 
 class ViewerConnection(OfferedConnection):
@@ -50,11 +50,17 @@ class ViewerConnection(OfferedConnection):
         """As every connection; when its last tasks have ended it is let go."""
         await super().end()
         if self.connectionState == "closed":
-            asyncio.get_running_loop().call_later(LET_GO_S, let_go, self)
+            asyncio.get_running_loop().call_later(LET_GO_S, self._let_go)
 
     def heard(self) -> int:
         """Datagrams received so far: growth is the sign of life that every kind of viewer gives."""
         return int(self.sender.transport._RTCDtlsTransport__rx_packets)  # type: ignore[attr-defined]
+
+    def _let_go(self) -> None:
+        if self.connecting:  # the loop stood still for longer than that
+            asyncio.get_running_loop().call_later(LET_GO_S, self._let_go)
+        else:
+            let_go(self)
 
     def _answerable(self) -> None:
         """Also take two header extensions that aiortc does not know: the playout delay, and packets' numbers where the

@@ -32,6 +32,7 @@ class OfferedConnection(RTCPeerConnection):
         self._policy = policy
         self._peer_is_local = peer_is_local
         self._offer = Offer("", {})
+        self._connecting: set[asyncio.Future[None]] = set()
         self._video = self.addTransceiver("video", direction=direction)
 
     async def take_offer(self, sdp: str) -> None:
@@ -73,6 +74,11 @@ class OfferedConnection(RTCPeerConnection):
         return f'"{self._ice.iceGatherer.getLocalParameters().usernameFragment}"'
 
     @property
+    def connecting(self) -> bool:
+        """Some attempt to connect has not ended; one that was closed ends with its next wish to run."""
+        return bool(self._connecting)
+
+    @property
     def remote_ufrag(self) -> str:
         return str(self._ice._connection.remote_username or "")
 
@@ -98,9 +104,15 @@ class OfferedConnection(RTCPeerConnection):
 
     # ---- hooks of RTCPeerConnection ---------------------------------------------------------------------------------
 
-    async def _RTCPeerConnection__connect(self) -> None:
-        """In a task that nobody awaits: a connection that ends while it is made, as in a storm of reloads, has not
-        failed."""
+    def _RTCPeerConnection__connect(self) -> asyncio.Future[None]:
+        """aiortc leaves it to itself: who takes the connection apart must know of it."""
+        attempt = asyncio.ensure_future(self._connect())
+        self._connecting.add(attempt)
+        attempt.add_done_callback(self._connecting.discard)
+        return attempt
+
+    async def _connect(self) -> None:
+        """A connection that ends while it is made, as in a storm of reloads, has not failed."""
         try:
             await super()._RTCPeerConnection__connect()  # type: ignore[misc]
         except (InvalidStateError, ConnectionError) as error:

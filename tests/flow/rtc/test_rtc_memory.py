@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -63,6 +64,27 @@ async def test_case_110_a_storm_leaves_little_to_the_collector_which_would_stand
         assert gc.collect() < 250 * many, "aiortc's circles alone are 400 objects each"
     finally:
         gc.enable()
+
+
+async def test_a_loop_that_stood_still_takes_nothing_apart_that_still_runs(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    end = ViewerConnection.end
+
+    async def end_and_stand(connection: ViewerConnection) -> None:
+        await end(connection)
+        time.sleep(LET_GO_S + 0.1)  # noqa: ASYNC251 - it is the loop that shall stand
+
+    monkeypatch.setattr(ViewerConnection, "end", end_and_stand)
+    assert isinstance(
+        await served.edge.take_offer("test", OfferBody(await offer_of()), Newcomer(OPEN, "127.0.0.1")), AnswerBody
+    )
+    await asyncio.sleep(0.1)  # by now it asks, every 20 ms, whether it may connect
+    served.edge.viewers[-1].leave_for_good()
+    await served.until(lambda: served.edge.viewers == () and served.edge.closing == 0)
+    await asyncio.sleep(LET_GO_S + 0.5)
+    gc.collect()
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 @pytest.mark.slow
