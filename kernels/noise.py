@@ -18,6 +18,7 @@ from . import philox
 from .backend import Backend, Build, Choice, choice, jit, power_of_two, runs_triton, tl
 from .checks import expect
 from .philox import WORD, NoiseKey, blocks_of
+from .upload import upload
 
 
 def gaussian(
@@ -34,7 +35,7 @@ def gaussian(
             words = key_words(keys, device)
             _kernel[grid](out, words, count, blocks, BLOCK=lanes(blocks), enable_fp_fusion=False)
     else:
-        out = torch.stack([reference(key, count) for key in keys]).to(device)
+        out = upload(torch.stack([reference(key, count) for key in keys]), device)
     return out.reshape(len(keys), *shape)
 
 
@@ -51,7 +52,7 @@ def check_keys(keys: Sequence[NoiseKey]) -> None:
 def key_words(keys: Sequence[NoiseKey], device: torch.device) -> Tensor:
     """Int64 [rows, 4]: seed, branch, chunk, step + 1, modulo 2**64."""
     words = [[key.seed & WORD, key.branch & WORD, key.chunk & WORD, (key.step + 1) & WORD] for key in keys]
-    return torch.from_numpy(np.array(words, np.uint64).view(np.int64)).to(device)
+    return upload(torch.from_numpy(np.array(words, np.uint64).view(np.int64)), device)
 
 
 def reference(key: NoiseKey, count: int) -> Tensor:

@@ -21,6 +21,7 @@ from . import noise
 from .backend import Backend, Build, Choice, choice, jit, runs_triton, tl
 from .checks import expect, expect_dtype, expect_shape
 from .philox import NoiseKey, blocks_of
+from .upload import upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def reference(x: Tensor, velocity: Tensor, step: SamplerMove) -> Tensor:
     moved = x.double() + step.drift * velocity.double()
     if step.key is None or step.level == 0:
         return moved.float()
-    fresh = noise.reference(step.key, x.numel()).reshape(x.shape).to(x.device)
+    fresh = upload(noise.reference(step.key, x.numel()).reshape(x.shape), x.device)
     return (step.keep * moved + step.level * fresh.double()).float()
 
 
@@ -123,7 +124,7 @@ def _launched(x: Tensor, velocity: Tensor, steps: Sequence[SamplerMove]) -> Tens
     block = noise.lanes(blocks)
     if out.numel():
         _kernel[(-(-blocks // block), len(steps))](
-            x.contiguous(), velocity.contiguous(), out, keys, numbers.to(x.device), count, blocks,
+            x.contiguous(), velocity.contiguous(), out, keys, upload(numbers, x.device), count, blocks,
             NOISY=noisy, BLOCK=block, enable_fp_fusion=False,
         )  # fmt: skip
     return out

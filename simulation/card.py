@@ -121,6 +121,7 @@ class SimulatedComponents:
 
     sizes: dict[str, int]
     prompts: tuple[str, ...] = ()
+    on_gpu: bool = False
 
     def buffer(self, size: int) -> HostBytes:
         return np.broadcast_to(np.uint8(0), (size,))

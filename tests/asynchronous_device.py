@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import msgspec
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from worldroom.engine.device.batch import Batch
 from worldroom.engine.device.device import Ended, Measured, Revoke, measured
 from worldroom.engine.device.streams import EventStream, WorkStream
@@ -107,7 +108,10 @@ class _GpuTensor(Tensor):
     """Whoever wants to know its numbers on the host waits for all that was handed over."""
 
     gpu: ClassVar[VirtualGpu]
-    _READS = (Tensor.item, Tensor.tolist, Tensor.numpy, Tensor.cpu, Tensor.__bool__, Tensor.__int__, Tensor.__float__)
+    _READS = (
+        Tensor.item, Tensor.tolist, Tensor.numpy, Tensor.cpu, Tensor.__bool__, Tensor.__int__, Tensor.__float__,
+        Tensor.nonzero, torch.nonzero, torch.masked_select, torch.equal, Tensor.equal, torch.allclose,
+    )  # fmt: skip
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -121,6 +125,22 @@ class _GpuTensor(Tensor):
         if func in cls._READS or to_host:
             return _arriving(gpu, result, done) if kwargs.get("non_blocking") else result
         return _moved(result, lambda tensor: tensor.as_subclass(cls))
+
+
+class Uploads(TorchFunctionMode):
+    """While it is entered, copies to a device out of ordinary memory are seen to wait for all that was handed over."""
+
+    def __init__(self, gpu: VirtualGpu) -> None:
+        super().__init__()
+        self._gpu = gpu
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        to_device = any(isinstance(given, torch.device) for given in (*args, *kwargs.values()))
+        copies = func is torch.tensor or (func is Tensor.to and type(args[0]) is Tensor)
+        if copies and to_device and not kwargs.get("non_blocking"):
+            self._gpu.wait(max(self._gpu.done.values()))
+        return func(*args, **kwargs)
 
 
 class _HostCopy(Tensor):

@@ -19,7 +19,7 @@ from ...models.holding import Memory
 from .batch import Batch, launch
 from .instructions import instruction_set
 from .memory import device_memory
-from .streams import WorkStream, stream_here
+from .streams import HostStream, WorkStream, gpu_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +88,36 @@ async def run(device: Device, batch: Batch) -> Measured:
 
 
 class DeviceThread:
-    """One thread of a device and the stream that its batches run in. `own`: a stream beside that of other threads."""
+    """One thread of a device and the streams that its batches run in: a GPU's for cards whose work a GPU does, made
+    when the first of them comes, and the thread itself for all others. `own`: a stream beside that of other threads.
+    """
 
-    def __init__(self, name: str, clock: Clock, own: bool) -> None:
-        self._clock, self._own = clock, own
-        self.executor = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=self._prepare)
+    def __init__(self, name: str, clock: Clock, own: bool, gpu: Callable[[bool], WorkStream] = gpu_stream) -> None:
+        self._clock, self._own, self._make = clock, own, gpu
+        self._host = HostStream(clock)
+        self._gpu: WorkStream | None = None
+        self._prepared = False
+        self.executor = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     def submit(self, batch: Batch) -> "Future[Measured | Exception]":
-        return self.executor.submit(lambda: measured(batch, self._clock, self._stream))
+        return self.executor.submit(self._run, batch)
 
-    def _prepare(self) -> None:
-        """Cards are loaded before the device's first step: what no card has imported, a worker does without."""
-        if "torch" in sys.modules:
-            import torch
+    def _run(self, batch: Batch) -> Measured | Exception:
+        try:
+            stream = self._stream(batch.loaded)
+        except Exception as problem:
+            return problem
+        return measured(batch, self._clock, stream)
 
+    def _stream(self, loaded: LoadedCard) -> WorkStream:
+        if not self._prepared and (torch := sys.modules.get("torch")) is not None:
             torch.set_num_threads(1)
-        self._stream = stream_here(self._clock, self._own)
+            self._prepared = True
+        if not loaded.on_gpu:
+            return self._host
+        if self._gpu is None:
+            self._gpu = self._make(self._own)
+        return self._gpu
 
 
 class ThreadDevice:

@@ -8,7 +8,6 @@ A thread of the device waits, never the event loop. Launching may take much less
 the thread's own time says nothing of a GPU.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -88,17 +87,12 @@ class EventStream:
         return EventSpan(first, self.event)
 
 
-def stream_here(clock: Clock, own: bool) -> WorkStream:
-    """The calling thread's, where cards are loaded already. `own`: beside the GPU's default stream, so that what this
+def gpu_stream(own: bool) -> WorkStream:
+    """The calling thread's, for cards whose work a GPU does. `own`: beside the GPU's default stream, so that what this
     thread hands over runs beside the rest; everything it reads is done by then, because every span is waited for.
     """
-    if "torch" not in sys.modules:
-        return HostStream(clock)
     import torch
 
-    if not torch.cuda.is_available():
-        return HostStream(clock)
     if own:
         torch.cuda.set_stream(torch.cuda.Stream())  # type: ignore[no-untyped-call]
-
     return EventStream(partial(torch.cuda.Event, enable_timing=True, blocking=True))

@@ -6,6 +6,7 @@ the same chunks, as long as nothing is forgotten. `masked` is one pass of the wh
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -117,3 +118,6 @@ def _caches(transformer: Any, history: int, shape: tuple[int, int, int]) -> dict
         }
         for layer in range(config.num_layers)
     }
+
+
+warnings.filterwarnings("ignore", message="flex_attention called without torch.compile", category=UserWarning)

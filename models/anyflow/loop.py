@@ -15,11 +15,10 @@ from typing import assert_never
 
 import msgspec
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...kernels.philox import NoiseKey, gaussian
+from ...kernels.philox import NoiseKey
 from ..contract.latents import Latents
 from ..contract.loop import Ask, Commit, Committed, Done, Outcome, StepKind, WorkPlan
 from ..shared.steps import Features as PromptFeatures
@@ -27,63 +26,70 @@ from ..shared.steps import last_picture, mixed_tensors
 from .networks import Features
 from .spec import AnyFlowSpec
 
-Latent = NDArray[np.float32]
+Pictures = NDArray[np.uint8]
 
 
 class AnyFlowCarry(msgspec.Struct, frozen=True):
-    """Clean latents of the kept chunks, frames in order, and the decoder's feature cache."""
+    """Clean latents [F, C, H, W] of the kept chunks in order, and the decoder's feature cache."""
 
-    latents_FCHW: Latent
-    partition: tuple[int, ...]
+    kept: tuple[Tensor, ...]
     features: Features
 
 
 class AnyFlowState(msgspec.Struct, frozen=True):
-    """One chunk under way; after the last step `x_FCHW` is clean and belongs to `kept_FCHW`, split by `partition`.
+    """One chunk under way; `x_FCHW` None = the first step starts from noise, after the last step it is clean and the
+    last of `kept`. `partition`: latent frames of the kept chunks and of this one.
 
-    `picture_HWC`: to be encoded as the opening chunk, instead of denoising one.
+    `picture_HWC`: to be encoded as the opening chunk, instead of denoising one. `text_LM` None = no prompt.
     """
 
-    chunk: int
+    noise: NoiseKey
     levels: tuple[float, ...]
-    text_LM: Tensor
-    carry: AnyFlowCarry | None
-    step: int
-    x_FCHW: Latent
-    kept_FCHW: Latent
+    text_LM: Tensor | None
+    kept: tuple[Tensor, ...]
     partition: tuple[int, ...]
+    step: int
+    x_FCHW: Tensor | None
     committed: bool
-    picture_HWC: NDArray[np.uint8] | None
+    picture_HWC: Pictures | None
     features: Features | None
-    pictures: NDArray[np.uint8] | None
+    pictures: Pictures | None
+    latents: Latents | None
 
 
 class DenoiseRow(msgspec.Struct, frozen=True):
-    """From level t to r; the last chunk of `partition` is this one."""
+    """From level t to r; the last chunk of `partition` is this one. It answers with x at level r.
 
-    x_FCHW: Latent
+    `x_FCHW` None = it is the noise of `noise` itself. `text_LM` None = an embedding of zeros.
+    """
+
+    x_FCHW: Tensor | None
+    noise: NoiseKey
     t: float
     r: float
-    text_LM: Tensor
+    text_LM: Tensor | None
     partition: tuple[int, ...]
 
 
 class CommitRow(msgspec.Struct, frozen=True):
     """All clean chunks that the next one may see."""
 
-    kept_FCHW: Latent
-    text_LM: Tensor
-    partition: tuple[int, ...]
+    kept: tuple[Tensor, ...]
+    text_LM: Tensor | None
+
+    @property
+    def partition(self) -> tuple[int, ...]:
+        return tuple(len(chunk) for chunk in self.kept)
 
 
 class EncodeRow(msgspec.Struct, frozen=True):
     """The picture a world begins from."""
 
-    picture_HWC: NDArray[np.uint8]
+    picture_HWC: Pictures
 
 
 class DecodeRow(msgspec.Struct, frozen=True):
-    x_FCHW: Latent
+    x_FCHW: Tensor
     features: Features | None
 
 
@@ -91,16 +97,17 @@ AnyFlowRow = EncodeRow | DenoiseRow | CommitRow | DecodeRow
 
 
 class Encoded(msgspec.Struct, frozen=True):
-    clean_FCHW: Latent
+    clean_FCHW: Tensor
 
 
 class Denoised(msgspec.Struct, frozen=True):
-    velocity_FCHW: Latent
+    x_FCHW: Tensor
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    pictures: NDArray[np.uint8]
+    pictures: Pictures
     features: Features
+    latents: Latents
 
 
 AnyFlowResult = Encoded | Denoised | Committed | Decoded
@@ -114,85 +121,78 @@ class AnyFlowLoop:
 
     def init(self, ask: Ask[AnyFlowCarry]) -> AnyFlowState:
         spec, carry = self._spec, ask.carry
-        frames = 1 if carry is None else spec.chunk
-        shape = (frames, spec.channels, spec.rows, spec.columns)
-        past = () if carry is None else carry.partition
+        kept = () if carry is None else carry.kept
+        opening = last_picture(ask.first_frames_FHWC, spec.rows * 8, spec.columns * 8) if carry is None else None
         return AnyFlowState(
-            chunk=ask.chunk,
+            noise=NoiseKey(ask.seed, ask.branch, ask.chunk, 0),
             levels=(*spec.levels(ask.steps), 0.0),
-            text_LM=_mixed(ask.features, spec),
-            carry=carry,
+            text_LM=_mixed(ask.features, spec) if ask.features else None,
+            kept=kept,
+            partition=(*(len(chunk) for chunk in kept), spec.chunk if kept else 1),
             step=0,
-            x_FCHW=gaussian(NoiseKey(ask.seed, ask.branch, ask.chunk, 0), shape),
-            kept_FCHW=np.zeros((0, *shape[1:]), np.float32) if carry is None else carry.latents_FCHW,
-            partition=(*past, frames),
+            x_FCHW=None,
             committed=False,
-            picture_HWC=last_picture(ask.first_frames_FHWC, spec.rows * 8, spec.columns * 8) if carry is None else None,
+            picture_HWC=opening,
             features=None if carry is None else carry.features,
             pictures=None,
+            latents=None,
         )
 
     def next(self, state: AnyFlowState) -> WorkPlan[AnyFlowRow] | Done:
-        shape = (*state.x_FCHW.shape, len(state.partition))
+        spec, partition = self._spec, state.partition
+        shape = (partition[-1], spec.channels, spec.rows, spec.columns)
         if state.picture_HWC is not None:
             return WorkPlan(StepKind.ENCODE, state.picture_HWC.shape, EncodeRow(state.picture_HWC))
         if state.step < len(state.levels) - 1:
             t, r = state.levels[state.step : state.step + 2]
-            row = DenoiseRow(state.x_FCHW, t, r, state.text_LM, state.partition)
-            return WorkPlan(StepKind.DENOISE, shape, row)
+            row = DenoiseRow(state.x_FCHW, state.noise, t, r, state.text_LM, partition)
+            return WorkPlan(StepKind.DENOISE, (*shape, len(partition)), row)
         if not state.committed:
-            commit = CommitRow(state.kept_FCHW, state.text_LM, state.partition)
-            return WorkPlan(StepKind.COMMIT, shape, commit, Commit.CHUNK)
-        if state.pictures is None:
-            return WorkPlan(StepKind.DECODE, state.x_FCHW.shape, DecodeRow(state.x_FCHW, state.features))
+            commit = CommitRow(state.kept, state.text_LM)
+            return WorkPlan(StepKind.COMMIT, (*shape, len(partition)), commit, Commit.CHUNK)
+        if state.pictures is None and state.x_FCHW is not None:
+            return WorkPlan(StepKind.DECODE, shape, DecodeRow(state.x_FCHW, state.features))
         return Done()
 
     def advance(self, state: AnyFlowState, result: AnyFlowResult) -> AnyFlowState:
         match result:
             case Encoded(clean_FCHW):
-                done = msgspec.structs.replace(state, picture_HWC=None, step=len(state.levels) - 1, x_FCHW=clean_FCHW)
-                return msgspec.structs.replace(done, kept_FCHW=clean_FCHW)
-            case Denoised(velocity_FCHW):
-                return self._denoised(state, velocity_FCHW)
+                encoded = msgspec.structs.replace(state, picture_HWC=None, step=len(state.levels) - 1)
+                return self._clean(encoded, clean_FCHW)
+            case Denoised(x_FCHW):
+                moved = msgspec.structs.replace(state, step=state.step + 1, x_FCHW=x_FCHW)
+                return moved if moved.step < len(state.levels) - 1 else self._clean(moved, x_FCHW)
             case Committed():
                 return msgspec.structs.replace(state, committed=True)
-            case Decoded(pictures, features):
-                return msgspec.structs.replace(state, pictures=pictures, features=features)
+            case Decoded(pictures, features, latents):
+                return msgspec.structs.replace(state, pictures=pictures, features=features, latents=latents)
             case _:
                 assert_never(result)
 
     def finalize(self, state: AnyFlowState) -> Outcome[AnyFlowCarry]:
-        if state.pictures is None or state.features is None:
-            raise ValueError(f"chunk {state.chunk} is not decoded yet (step {state.step} of {len(state.levels) - 1})")
-        carry = AnyFlowCarry(state.kept_FCHW, state.partition, state.features)
-        return Outcome(state.pictures, carry, Latents.of(state.x_FCHW))
+        if state.pictures is None or state.features is None or state.latents is None:
+            steps = len(state.levels) - 1
+            raise ValueError(f"chunk {state.noise.chunk} is not decoded yet (step {state.step} of {steps})")
+        return Outcome(state.pictures, AnyFlowCarry(state.kept, state.features), state.latents)
 
     def early_carry(self, state: AnyFlowState) -> AnyFlowCarry | None:
         """With the decoder's features of the chunk before; a world's first pictures have none."""
-        return None if state.features is None else AnyFlowCarry(state.kept_FCHW, state.partition, state.features)
+        return None if state.features is None else AnyFlowCarry(state.kept, state.features)
 
     def rebase(self, state: AnyFlowState, carry: AnyFlowCarry) -> AnyFlowState:
         return msgspec.structs.replace(state, features=carry.features)
 
-    def _denoised(self, state: AnyFlowState, velocity_FCHW: Latent) -> AnyFlowState:
-        """One Euler step in float64; after the last one the chunk joins the history, and the oldest may leave it."""
-        t, r = state.levels[state.step : state.step + 2]
-        x_FCHW = (state.x_FCHW - (t - r) * velocity_FCHW.astype(np.float64)).astype(np.float32)
-        after = msgspec.structs.replace(state, step=state.step + 1, x_FCHW=x_FCHW)
-        if after.step < len(state.levels) - 1:
-            return after
-        kept, partition = np.concatenate([state.kept_FCHW, x_FCHW]), state.partition
-        if len(partition) > self._spec.history:
-            first, second = partition[:2]
-            kept = np.concatenate([kept[:first], kept[first + second :]])
-            partition = (first, *partition[2:])
-        return msgspec.structs.replace(after, kept_FCHW=kept, partition=partition)
+    def _clean(self, state: AnyFlowState, x_FCHW: Tensor) -> AnyFlowState:
+        """The chunk joins the history; the second oldest leaves it when it is full."""
+        kept = (*state.kept, x_FCHW)
+        if len(kept) > self._spec.history:
+            kept = (kept[0], *kept[2:])
+        partition = tuple(len(chunk) for chunk in kept)
+        return msgspec.structs.replace(state, x_FCHW=x_FCHW, kept=kept, partition=partition)
 
 
 def _mixed(features: PromptFeatures, spec: AnyFlowSpec) -> Tensor:
-    """Shares of prompts, mixed as embeddings; no prompt is an embedding of zeros."""
-    if not features:
-        return torch.zeros(spec.text_length, spec.text_dim)
+    """Shares of prompts, mixed as embeddings."""
     mixed = mixed_tensors(features)
     if tuple(mixed.shape) != (spec.text_length, spec.text_dim):
         raise TypeError(f"embeddings of [{spec.text_length}, {spec.text_dim}] are needed, got {list(mixed.shape)}")

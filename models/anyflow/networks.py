@@ -1,6 +1,6 @@
-"""Diffusers' and transformers' own classes, built, loaded and called: nothing of the network is written here.
+"""Diffusers' and transformers' own classes, built, loaded and called.
 
-    AnyFlowFARTransformer3DModel   denoise (reads a cache) and commit (fills a cache)
+    AnyFlowFARTransformer3DModel   denoise (reads a cache) and commit (fills a cache), attending as attention.py
     AutoencoderKLWan               decoder alone, one latent frame at a time, its feature cache handed in and out
     UMT5EncoderModel               prompts
 
@@ -9,9 +9,9 @@ Legend: B rows, F latent frames, C channels, H W latent rows and columns, L text
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ from diffusers.models.activations import GELU
 from torch import Tensor
 from transformers import AutoTokenizer, UMT5Config, UMT5EncoderModel
 
+from ...kernels.upload import upload
 from ..shared.invariant import make_invariant
 from . import footprint
+from .attention import CachedAttention
 from .spec import AnyFlowSpec
 
 Cache = Mapping[int, Mapping[str, Tensor]]  # per layer: full_cache, compressed_cache [2, B, heads, tokens, head width]
@@ -70,10 +72,14 @@ class Networks:
     ) -> Tensor:
         """Mean velocity of each row's last chunk of `partition`, from level t to r; the cache holds those before."""
         frames = x_BFCHW.shape[1]
+
+        def times(levels: Sequence[float]) -> Tensor:
+            return upload(torch.tensor([[x * 1000] * frames for x in levels], dtype=torch.float64), x_BFCHW.device)
+
         flow, _ = self.transformer(
             hidden_states=x_BFCHW,
-            timestep=torch.tensor([[t * 1000] * frames for t, _ in levels], dtype=torch.float64),
-            r_timestep=torch.tensor([[r * 1000] * frames for _, r in levels], dtype=torch.float64),
+            timestep=times([t for t, _ in levels]),
+            r_timestep=times([r for _, r in levels]),
             encoder_hidden_states=text_BLM,
             chunk_partition=list(partition),
             return_dict=False,
@@ -85,21 +91,25 @@ class Networks:
 
     def commit(self, x_BFCHW: Tensor, text_BLM: Tensor, cache: Cache, partition: tuple[int, ...]) -> None:
         """Fill the cache with the keys and values of all clean chunks of `partition`."""
-        clean = torch.zeros(x_BFCHW.shape[:2], dtype=torch.int64)
-        mask = self.transformer.build_attention_mask(
-            chunk_partition=list(partition), height=x_BFCHW.shape[-2], width=x_BFCHW.shape[-1], mode="cache"
-        )
+        clean = torch.zeros(x_BFCHW.shape[:2], dtype=torch.int64, device=x_BFCHW.device)
         self.transformer(
             hidden_states=x_BFCHW,
             timestep=clean,
             r_timestep=clean,
             encoder_hidden_states=text_BLM,
             chunk_partition=list(partition),
-            attention_mask=mask,
+            attention_mask=self._ends(partition),
             return_dict=False,
             kv_cache=cache,
             kv_cache_flag={"num_cached_chunks": len(partition) - 1, "is_cache_step": True},
         )
+
+    def _ends(self, partition: tuple[int, ...]) -> tuple[int, ...]:
+        """Tokens up to the end of each chunk of a commit pass; the last ones are at full resolution."""
+        spec = self.spec
+        old = len(partition) - (spec.full_limit - 1)
+        tokens = [frames * (spec.tokens if at >= old else spec.tokens // 4) for at, frames in enumerate(partition)]
+        return tuple(accumulate(tokens))
 
     def encode_picture(self, picture_3HW: Tensor) -> Tensor:
         """A picture in [-1, 1] as one clean latent frame [1, C, H, W]."""
@@ -124,20 +134,23 @@ class Networks:
         return torch.cat(pictures, 2)[0].clamp(-1, 1).transpose(0, 1), _features(slots)
 
 
-def draw(spec: AnyFlowSpec, seed: int = 0) -> Networks:
-    """Networks of the card's size with random weights; equal seeds, equal weights."""
+def draw(spec: AnyFlowSpec, seed: int = 0, attend: bool = True) -> Networks:
+    """Networks of the card's size with random weights; equal seeds, equal weights. `attend`: with our attention."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         transformer, vae = _transformer(spec), _vae(spec)
         text_encoder = UMT5EncoderModel(_text_config(spec))
         for parameter in transformer.parameters():
             parameter.data = torch.randn_like(parameter) * (0.08 if parameter.ndim > 1 else 0.3)
+    if attend:
+        _attend(transformer)
     return Networks(spec, _ready(transformer), _ready(vae), _ready(text_encoder), _bytes_of(spec))
 
 
 def load(spec: AnyFlowSpec, root: Path, dtype: torch.dtype) -> Networks:
     """From a diffusers folder: transformer, vae, text_encoder, tokenizer. No network is used."""
     transformer = AnyFlowFARTransformer3DModel.from_pretrained(root / "transformer", torch_dtype=dtype)
+    _attend(transformer)
     vae = AutoencoderKLWan.from_pretrained(root / "vae", torch_dtype=dtype)
     text_encoder = UMT5EncoderModel.from_pretrained(root / "text_encoder", dtype=dtype)
     if spec.random:
@@ -208,6 +221,11 @@ def _bytes_of(spec: AnyFlowSpec) -> Tokenize:
     return lambda text: [byte + 3 for byte in text.encode("utf-8", "replace")[: spec.text_length - 1]] + [1]
 
 
+def _attend(transformer: Any) -> None:
+    for block in transformer.blocks:
+        block.attn1.set_processor(CachedAttention())
+
+
 def _ready(module: torch.nn.Module) -> torch.nn.Module:
     return module.eval().requires_grad_(False)
 
@@ -222,6 +240,3 @@ def _slots(features: Features | None, count: int) -> list[Any]:
 def _features(slots: list[Any]) -> Features:
     marks = "".join("t" if isinstance(slot, Tensor) else "n" if slot is None else "r" for slot in slots)
     return Features(marks, tuple(slot for slot in slots if isinstance(slot, Tensor)))
-
-
-warnings.filterwarnings("ignore", message="flex_attention called without torch.compile", category=UserWarning)

@@ -46,6 +46,12 @@ def _networks(spec: AnyFlowSpec) -> Networks:
     return draw(spec)
 
 
+@lru_cache(maxsize=2)
+def _theirs(spec: AnyFlowSpec) -> Networks:
+    """The same weights in diffusers' classes as they are."""
+    return draw(spec, attend=False)
+
+
 def loaded(spec: AnyFlowSpec) -> LoadedCard:
     """The card on the CPU with random weights."""
     card = anyflow_card(spec)
@@ -70,7 +76,7 @@ def _masked() -> Iterator[Pair]:
         if chunks > 1:
             networks.commit(x[None, : frames - 3], text[None], cache, partition[:-1])
         ours = networks.denoise(x[None, frames - partition[-1] : frames], [(0.8, 0.4)], text[None], cache, partition)[0]
-        reference = golden.masked(networks.transformer, x[None, :frames], partition, 0.8, 0.4, text[None])
+        reference = golden.masked(_theirs(spec).transformer, x[None, :frames], partition, 0.8, 0.4, text[None])
         yield Pair(chunks - 1, "transformer", "velocity", ours.numpy(), reference[0].numpy())
 
 
@@ -94,7 +100,7 @@ def _pipeline(spec: AnyFlowSpec, from_picture: bool = False) -> Iterator[Pair]:
     size = (8 * spec.rows, 8 * spec.columns, 3)
     picture = np.random.default_rng(SEED).integers(0, 256, size).astype(np.uint8) if from_picture else None
     _, latents = _played(spec, chunks=4, picture=picture)
-    networks = _networks(spec)
+    networks = _theirs(spec)
     with torch.no_grad():
         prompt = golden.encode(networks.text_encoder, "a cat", spec.text_length)
     made = golden.pipeline(networks.transformer, networks.vae, prompt, SEED, 4, 4, spec.rows, spec.columns, picture)
@@ -108,7 +114,7 @@ def _pipeline(spec: AnyFlowSpec, from_picture: bool = False) -> Iterator[Pair]:
 def _golden(spec: AnyFlowSpec) -> Iterator[Pair]:
     prompts = ["a cat"] * 4 + ["rain at night"] * 3
     _, latents = _played(spec, chunks=7, prompts=prompts)
-    networks = _networks(spec)
+    networks = _theirs(spec)
     with torch.no_grad():
         embeddings = [golden.encode(networks.text_encoder, prompt, spec.text_length) for prompt in prompts]
     shape = (spec.channels, spec.rows, spec.columns)
@@ -131,5 +137,5 @@ def _played(
     session = ParitySession(card, 0, SEED, inputs, card.runtime.encode_prompt, opening)
     latents = []
     for outcome in session.run():
-        latents.append(outcome.carry.latents_FCHW[-outcome.carry.partition[-1] :])
+        latents.append(outcome.latents.values)
     return session, latents

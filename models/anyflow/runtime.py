@@ -14,11 +14,14 @@ from typing import assert_never
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from ...kernels.noise import gaussian
+from ...kernels.philox import NoiseKey
+from ...kernels.sampler_step import SamplerMove, sampler_step
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
+from ..contract.latents import Latents
 from ..contract.loaded import Copied
 from ..contract.loop import Committed, StepKind
 from ..shared.slab_bytes import from_bytes, to_bytes
@@ -67,17 +70,16 @@ class AnyFlowRuntime:
     def warm_up_rows(self, kind: StepKind, count: int) -> list[tuple[AnyFlowRow, CacheView | None]]:
         """At a full history, where a step is dearest."""
         spec = self._spec
-        frame = (spec.channels, spec.rows, spec.columns)
-        rng = np.random.default_rng(0)
+        key = NoiseKey(0, 0, 1, 0)
         text = torch.zeros(spec.text_length, spec.text_dim, dtype=self._dtype, device=self._device)
         past = (1, *[spec.chunk] * (spec.history - 1))
-        x = rng.standard_normal((spec.chunk, *frame)).astype(np.float32)
+        x = self._noise(key, spec.chunk)
         row: AnyFlowRow
         match kind:
             case StepKind.DENOISE:
-                row = DenoiseRow(x, 1.0, 0.5, text, (*past, spec.chunk))
+                row = DenoiseRow(x, key, 1.0, 0.5, text, (*past, spec.chunk))
             case StepKind.COMMIT:
-                row = CommitRow(rng.standard_normal((sum(past), *frame)).astype(np.float32), text, past)
+                row = CommitRow(tuple(self._noise(key, frames) for frames in past), text)
             case StepKind.ENCODE:
                 row = EncodeRow(np.zeros((8 * spec.rows, 8 * spec.columns, 3), np.uint8))
             case StepKind.DECODE:
@@ -126,18 +128,26 @@ class AnyFlowRuntime:
         return [self._one(kind, row) for row, _ in pairs]
 
     def _denoise(self, rows: Sequence[DenoiseRow], views: Sequence[CacheView]) -> list[Denoised]:
+        """One Euler step of every row, with the mean velocity from its level t to r."""
         places = [(view.slot, view.committed[-1] if view.committed else view.staged) for view in views]
-        x_BFCHW, text_BLM = torch.stack([self._tensor(row.x_FCHW) for row in rows]), self._texts(rows)
+        partition = rows[0].partition
+        xs = [self._noise(row.noise, partition[-1]) if row.x_FCHW is None else row.x_FCHW for row in rows]
+        x_BFCHW = torch.stack([x.to(self._device) for x in xs])
         flow_BFCHW = self._networks.denoise(
-            x_BFCHW, [(row.t, row.r) for row in rows], text_BLM, layers(*self.caches(places)), rows[0].partition
+            x_BFCHW.to(self._dtype),
+            [(row.t, row.r) for row in rows],
+            self._texts(rows),
+            layers(*self.caches(places)),
+            partition,
         )
-        return [Denoised(flow_FCHW) for flow_FCHW in flow_BFCHW.float().cpu().numpy()]
+        moves = [SamplerMove(row.t, row.r, None) for row in rows]
+        return [Denoised(x_FCHW) for x_FCHW in sampler_step(x_BFCHW, flow_BFCHW.float(), moves)]
 
     def _commit(self, rows: Sequence[CommitRow], views: Sequence[CacheView]) -> list[Committed]:
         places = [(view.slot, view.staged) for view in views]
         caches = self.caches(places)
-        kept_BFCHW, text_BLM = torch.stack([self._tensor(row.kept_FCHW) for row in rows]), self._texts(rows)
-        self._networks.commit(kept_BFCHW, text_BLM, layers(*caches), rows[0].partition)
+        kept_BFCHW = torch.stack([torch.cat(row.kept) for row in rows]).to(self._device, self._dtype)
+        self._networks.commit(kept_BFCHW, self._texts(rows), layers(*caches), rows[0].partition)
         if len(places) > 1:
             for slab, filled in zip((self._full, self._compressed), caches, strict=True):
                 for row, (slot, entry) in enumerate(places):
@@ -145,7 +155,9 @@ class AnyFlowRuntime:
         return [Committed() for _ in rows]
 
     def _texts(self, rows: Sequence[DenoiseRow] | Sequence[CommitRow]) -> Tensor:
-        return torch.stack([row.text_LM.to(self._device) for row in rows])
+        spec = self._spec
+        zeros = torch.zeros(spec.text_length, spec.text_dim, device=self._device)
+        return torch.stack([zeros if row.text_LM is None else row.text_LM.to(self._device) for row in rows])
 
     def caches(self, places: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
         """Full and compressed part of the rows' caches [layers, 2, B, heads, tokens, head width]: of one row the slab's
@@ -165,7 +177,7 @@ class AnyFlowRuntime:
             case EncodeRow() if kind is StepKind.ENCODE:
                 picture = torch.from_numpy(row.picture_HWC).permute(2, 0, 1).float() / 127.5 - 1
                 latent = self._networks.encode_picture(picture.to(self._device, self._dtype))
-                return Encoded(latent.float().cpu().numpy())
+                return Encoded(latent.float())
             case EncodeRow() | DenoiseRow() | CommitRow() | DecodeRow():
                 raise misplaced(kind, row)
             case _:
@@ -173,11 +185,13 @@ class AnyFlowRuntime:
 
     @torch.inference_mode()
     def _decoded(self, row: DecodeRow) -> Decoded:
-        pictures, features = self._networks.decode(self._tensor(row.x_FCHW), row.features)
-        return Decoded(frames_of(pictures, self._frame), features)
+        x = row.x_FCHW.to(self._device, self._dtype)
+        pictures, features = self._networks.decode(x, row.features)
+        return Decoded(frames_of(pictures, self._frame), features, Latents.of(row.x_FCHW.float().cpu().numpy()))
 
-    def _tensor(self, array: NDArray[np.float32]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self._device, self._dtype)
+    def _noise(self, key: NoiseKey, frames: int) -> Tensor:
+        spec = self._spec
+        return gaussian([key], (frames, spec.channels, spec.rows, spec.columns), self._device)[0]
 
 
 def layers(full: Tensor, compressed: Tensor) -> Cache:

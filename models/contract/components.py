@@ -17,13 +17,18 @@ HostBytes = npt.NDArray[np.uint8]
 
 
 class ComponentWeights(Protocol):
-    """What a runtime does with its components. All but `sizes`, `prompts` and `buffer` run on the device's thread,
-    between steps; no step of the card runs while one of its components is away.
+    """What a runtime does with its components. All but `sizes`, `on_gpu`, `prompts` and `buffer` run on the device's
+    thread, between steps; no step of the card runs while one of its components is away.
     """
 
     @property
     def sizes(self) -> Mapping[str, int]:
         """Bytes on the device by component, in the order in which they go away."""
+        ...
+
+    @property
+    def on_gpu(self) -> bool:
+        """A GPU does the card's work: what a thread hands over is done later."""
         ...
 
     @property

@@ -85,7 +85,8 @@ class LoadedCard:
     card without it copies what a fork shares. `prompt_carry`: of its prompt loop. `meaning`: which words of a prompt
     count, where the family can tell. `footprint`: of published weights, at the recipe's default precision. `guidance`:
     how its loop guides, where it does. `adapters`: where low-rank weights may stand beside its own. `components`: where
-    its weights can leave the device and come back. Raises `CardFault` when the loops are not the card's.
+    its weights can leave the device and come back, and whether a GPU does its work. Raises `CardFault` when the loops
+    are not the card's.
     """
 
     card: ModelCard
@@ -122,6 +123,11 @@ class LoadedCard:
     def loop(self) -> ChunkLoop[Any, Any, Any, Any]:
         """The main loop."""
         return cast(ChunkLoop[Any, Any, Any, Any], self.loops[self.card.main_loop])
+
+    @property
+    def on_gpu(self) -> bool:
+        """A GPU does its work; else the thread that calls it does."""
+        return self.components is not None and self.components.on_gpu
 
     @property
     def prompt_loop(self) -> PromptLoop[Any, Any, Any, Any] | None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import SamplerMove, sampler_step
+from ...kernels.upload import upload
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.latents import Latents
@@ -150,8 +151,8 @@ class MatrixGameRuntime:
         """Flow [B, C, F, H, W] of one pass of all rows."""
         transformer, mouse = self.networks.transformer, self._spec.mouse
         actions = Actions(
-            torch.stack([torch.from_numpy(row.keyboard_AK) for row in rows]).to(self._device, self._dtype),
-            torch.stack([torch.from_numpy(row.mouse_A2) for row in rows]).to(self._device, self._dtype)
+            upload(torch.stack([torch.from_numpy(row.keyboard_AK) for row in rows]), self._device).to(self._dtype),
+            upload(torch.stack([torch.from_numpy(row.mouse_A2) for row in rows]), self._device).to(self._dtype)
             if mouse
             else None,
         )
@@ -170,7 +171,7 @@ class MatrixGameRuntime:
         """Latents, the mask of the opening picture, and what is known of it [36, F, H, W]."""
         s = self._spec
         frames = torch.arange(row.first_frame, row.first_frame + s.chunk).clamp(max=s.condition_frames - 1)
-        condition = row.world.condition_CKHW[:, frames.to(self._device)]
+        condition = row.world.condition_CKHW[:, upload(frames, self._device)]
         mask = torch.zeros(4, *condition.shape[1:], device=self._device)
         if row.first_frame == 0:
             mask[:, 0] = 1

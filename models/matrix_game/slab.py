@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ...kernels.chunk_attention import AttendedPast
 from ...kernels.qk_norm_rope import Staged
+from ...kernels.upload import upload
 from ..contract.cache import CacheView
 from ..shared.reach import Reach
 from .spec import RING, MatrixGameSpec
@@ -46,11 +47,11 @@ class Window:
     def __init__(self, slab: Slab, views: Sequence[CacheView], writes: bool) -> None:
         self._slab, tokens, device = slab, slab.past * slab.main.shape[5], slab.main.device
         written = [view.slot * RING + view.staged for view in views]
-        self._written = torch.tensor(written, dtype=torch.int32).to(device) if writes else None
+        self._written = upload(torch.tensor(written, dtype=torch.int32), device) if writes else None
         last = [[view.slot * RING + view.committed[-1] if view.committed else -1] for view in views]
         lengths = [[[size if view.committed else 0] for view in views] for size in (tokens, slab.past)]
         seen = any(view.committed for view in views)  # entries, their tokens, their frames
-        self._seen = torch.tensor([last, *lengths], dtype=torch.int32).to(device) if seen else None
+        self._seen = upload(torch.tensor([last, *lengths], dtype=torch.int32), device) if seen else None
 
     def main(self, layer: int) -> Reach:
         """Every token sees all tokens: slab [entries, 2, frames x S, N, D]."""

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...kernels.invariant_matmul import invariant_linear
+from ...kernels.upload import upload
 from ..contract.adapters import Adapter
 from ..contract.conditions import AdapterShare
 from .fp8 import Fp8Linear
@@ -63,7 +64,7 @@ class AdaptedLinear(nn.Module):
             elif len(rows) == len(x_BTK):
                 y_BTN += F.linear(F.linear(x_BTK, a_RK), b_NR)
             else:
-                index = torch.tensor(rows, device=x_BTK.device)
+                index = upload(torch.tensor(rows), x_BTK.device)
                 y_BTN.index_add_(0, index, F.linear(F.linear(x_BTK.index_select(0, index), a_RK), b_NR))
         return y_BTN
 

@@ -33,6 +33,7 @@ class TorchComponents:
             name: tuple(storage.nbytes() for storage in storages) for name, storages in self._storages.items()
         }
         self.sizes = {name: sum(spans) for name, spans in self._spans.items() if spans}
+        self.on_gpu = any(storage.device.type == "cuda" for storages in self._storages.values() for storage in storages)
         self.prompts = tuple(name for name in prompts if name in self.sizes)
         self._moved = moved
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from ...kernels.upload import upload
 from ..contract.cache import CacheView
 from ..contract.loop import StepKind
 from ..shared.adapters import Adapters
@@ -151,7 +152,7 @@ class Passes:
         turns = [self._own(job, frames) for job in jobs]
         return (
             torch.stack([job.x_CFHW.to(self.device) for job in jobs]),
-            torch.tensor([[job.timestep] * frames for job in jobs], device=self.device),
+            upload(torch.tensor([[job.timestep] * frames for job in jobs]), self.device),
             (torch.stack([t.cos_T1P[:, 0] for t in turns]), torch.stack([t.sin_T1P[:, 0] for t in turns])),
         )
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ...kernels.chunk_attention import AttendedPast, chunk_attention
 from ...kernels.qk_norm_rope import Staged
+from ...kernels.upload import upload
 from ..contract.cache import place
 from ..contract.loaded import Copied
 from ..shared.slab_bytes import from_bytes, to_bytes
@@ -75,7 +76,7 @@ class Slab:
         tokens = self.values.shape[4]
         entries = [[slot * self._ring + at for at in seen] + [-1] * (most - len(seen)) for slot, seen in sees]
         lengths = [[tokens] * len(seen) + [0] * (most - len(seen)) for _, seen in sees]
-        table = torch.tensor([entries, lengths], dtype=torch.int32).to(self.values.device)
+        table = upload(torch.tensor([entries, lengths], dtype=torch.int32), self.values.device)
         return table[0], table[1]
 
     def write(self, slot: int, entry: int, fresh: Tensor) -> None:
@@ -91,7 +92,7 @@ class Slab:
     def writes(self, to: Sequence[tuple[int, int]], plain: bool) -> Writes:
         """Where a pass writes itself: slot and entry of each row. Only where values are not narrow."""
         entries = [slot * self._ring + entry for slot, entry in to]
-        table_B = torch.tensor(entries, dtype=torch.int32).to(self.values.device)
+        table_B = upload(torch.tensor(entries, dtype=torch.int32), self.values.device)
         return Writes(self.values.flatten(0, 1), table_B, plain)
 
     def entry(self, slot: int, entry: int) -> tuple[Tensor, ...]:

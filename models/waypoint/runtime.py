@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ...kernels.noise import gaussian
 from ...kernels.philox import NoiseKey
 from ...kernels.sampler_step import SamplerMove, sampler_step
+from ...kernels.upload import upload
 from ..contract.cache import CacheView
 from ..contract.card import FrameSpec
 from ..contract.latents import Latents
@@ -176,7 +177,7 @@ class WaypointRuntime:
         """Velocity [B, T, C] of one pass of all rows."""
         controls = [torch.from_numpy(row.control_C) for row in rows]
         steering = Steering(
-            torch.stack(controls).to(self._device, self._dtype), torch.stack([row.prompt_PW for row in rows])
+            upload(torch.stack(controls), self._device).to(self._dtype), torch.stack([row.prompt_PW for row in rows])
         )
         modulations = [self._modulations(row.sigma, row.adapters) for row in rows]
         with self.adapters.rows([row.adapters for row in rows]):

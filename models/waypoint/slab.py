@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ...kernels.chunk_attention import AttendedPast
 from ...kernels.qk_norm_rope import Staged
+from ...kernels.upload import upload
 from ..contract.cache import CacheView
 from ..shared.reach import Reach
 from .spec import WaypointSpec
@@ -63,10 +64,10 @@ class _Ring:
             [slot * ring + e for e in kept] + [-1] * (most - len(kept)) for slot, kept in zip(slots, seen, strict=True)
         ]
         lengths = [[tokens] * len(kept) + [0] * (most - len(kept)) for kept in seen]
-        table = torch.tensor([entries, lengths], dtype=torch.int32).to(pool.device)
+        table = upload(torch.tensor([entries, lengths], dtype=torch.int32), pool.device)
         self._seen = table if most else None
         written = [slot * ring + entry for slot, entry in zip(slots, place, strict=True)]
-        self._written = torch.tensor(written, dtype=torch.int32).to(pool.device) if writes else None
+        self._written = upload(torch.tensor(written, dtype=torch.int32), pool.device) if writes else None
 
     def reach(self, layer: int) -> Reach:
         pool = self._pool[:, layer]

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 from ...kernels.chunk_attention import chunk_attention
 from ...kernels.norm_modulate import Norm, gate_norm_modulate, gate_residual, norm_modulate
 from ...kernels.qk_norm_rope import Norms, qk_norm_rope
+from ...kernels.upload import upload
 from ..shared.invariant import make_invariant
 from ..shared.reach import Reach
 from .slab import Window
@@ -129,7 +130,7 @@ def _turn(spec: WaypointSpec, frame: int, device: torch.device) -> Turn:
         for place, n in zip(places, (time, side, side), strict=True)
     ]
     angles = torch.cat(parts, 1)[None]
-    return angles.cos().float().to(device), angles.sin().float().to(device)
+    return upload(angles.cos().float(), device), upload(angles.sin().float(), device)
 
 
 def unit(x: Tensor) -> Tensor:
