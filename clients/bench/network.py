@@ -55,12 +55,18 @@ class ShapedPath:
 
 
 class Network:
-    """Both directions of one client. `up`, `down` may be replaced while it runs; `cut` loses everything."""
+    """Both directions of one client. `up`, `down` may be replaced while it runs; `cut` loses everything, `forget` all
+    that comes and goes by the sockets that there are."""
 
     def __init__(self, up: PathSpec, down: PathSpec, seed: int = 0) -> None:
         self.dice = random.Random(seed)
         self.up, self.down = ShapedPath(up, self.dice), ShapedPath(down, self.dice)
         self.cut = False
+        self._age = 0
+
+    def forget(self) -> None:
+        """The router has: what goes by another socket, of a new connection, gets through."""
+        self._age += 1
 
     def shape(self, connection: Connection) -> None:
         """Shape every socket of an ICE connection; call it when candidates have been gathered."""
@@ -70,25 +76,19 @@ class Network:
 
     def shape_socket(self, protocol: StunProtocol) -> None:
         """One of them."""
-        received = protocol.datagram_received
-        protocol.transport = _ShapedTransport(protocol.transport, self._sent)  # type: ignore[assignment]
-        protocol.datagram_received = self._receiving(received)  # type: ignore[method-assign,assignment]
+        received, plain, age = protocol.datagram_received, protocol.transport, self._age
 
-    def _receiving(self, received: Callable[[bytes, Any], None]) -> Callable[[bytes, Any], None]:
         def receive(data: bytes, address: Any) -> None:
-            self._pass(self.down, data, lambda: received(data, address))
+            self._pass(self.down, age, data, lambda: received(data, address))
 
-        return receive
+        def send(data: bytes, address: Any) -> None:
+            self._pass(self.up, age, data, lambda: None if plain.is_closing() else plain.sendto(data, address))
 
-    def _sent(self, transport: asyncio.DatagramTransport, data: bytes, address: Any) -> None:
-        def send() -> None:
-            if not transport.is_closing():
-                transport.sendto(data, address)
+        protocol.transport = _ShapedTransport(plain, send)  # type: ignore[assignment]
+        protocol.datagram_received = receive  # type: ignore[method-assign,assignment]
 
-        self._pass(self.up, data, send)
-
-    def _pass(self, path: ShapedPath, data: bytes, deliver: Callable[[], None]) -> None:
-        if self.cut:
+    def _pass(self, path: ShapedPath, age: int, data: bytes, deliver: Callable[[], None]) -> None:
+        if self.cut or age != self._age:
             path.lost += 1
             return
         loop = asyncio.get_running_loop()
@@ -100,13 +100,11 @@ class Network:
 class _ShapedTransport:
     """A datagram transport that sends through a network, and otherwise is the one it stands for."""
 
-    def __init__(
-        self, transport: asyncio.DatagramTransport, send: Callable[[asyncio.DatagramTransport, bytes, Any], None]
-    ) -> None:
+    def __init__(self, transport: asyncio.DatagramTransport, send: Callable[[bytes, Any], None]) -> None:
         self._transport, self._send = transport, send
 
     def sendto(self, data: bytes, address: Any = None) -> None:
-        self._send(self._transport, data, address)
+        self._send(data, address)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

@@ -57,7 +57,6 @@ class EdgeLink:
         self.welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
         self.token = ""
         self.participant = ""
-        self.heard_at = time.monotonic()
         self.pc = RTCPeerConnection(RTCConfiguration(iceServers=[], bundlePolicy=RTCBundlePolicy.MAX_BUNDLE))
         self.assembly = FrameAssembly(on_frame, time.monotonic)
         video = self.pc.addTransceiver("video", direction="recvonly")
@@ -104,6 +103,10 @@ class EdgeLink:
         target.send(encode(message))
         return True
 
+    def received(self) -> int:
+        """Datagrams so far, whatever they were."""
+        return int(self.receiver.transport._RTCDtlsTransport__rx_packets)  # type: ignore[attr-defined]
+
     async def ask_for_key(self) -> None:
         """Tell the server that a picture could not be decoded."""
         for source in self.receiver.getSynchronizationSources():
@@ -133,7 +136,6 @@ class EdgeLink:
         return msgspec.json.decode(reply, type=AnswerBody)
 
     def _received(self, data: str | bytes) -> None:
-        self.heard_at = time.monotonic()
         message = decode_known(data)
         if isinstance(message, Welcome) and not self.welcome.done():
             self.welcome.set_result(message)

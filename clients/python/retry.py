@@ -10,6 +10,8 @@ from .signalling import NoServer, RoomRefused
 
 FIRST_S = 0.25
 MOST_S = 8.0
+HURRY_S, SEAT_WAITS_S = 1.0, 60.0
+"""A network may come back any moment: for so long, while a seat waits, nobody waits longer than that for it."""
 STEADY_S = 5.0
 """A connection that lasted for so long was a good one."""
 
@@ -25,7 +27,8 @@ class Retry:
 
     async def until_made(self, attempt: Callable[[], Awaitable[Made]]) -> Made:
         """A refusal says when to come back, anything else backs off. Raises the last `RoomRefused` or `NoServer`."""
-        until, wait = time.monotonic() + self._patience, FIRST_S
+        began, wait = time.monotonic(), FIRST_S
+        until = began + self._patience
         while True:
             try:
                 return await attempt()
@@ -35,7 +38,7 @@ class Retry:
                 if refused.retry_after_s is None or time.monotonic() + pause > until:
                     raise
             except NoServer:
-                pause = wait
+                pause = wait if time.monotonic() - began > SEAT_WAITS_S else min(wait, HURRY_S)
                 if time.monotonic() + pause > until:
                     raise
             wait = min(wait * 2, MOST_S)

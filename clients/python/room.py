@@ -4,6 +4,7 @@ Reconnects by itself with its token, honouring Retry-After with jitter. All time
 """
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,10 +23,10 @@ from .pictures import Pictures, RoomFrame
 from .recording import record
 from .retry import Retry
 from .signalling import NoServer, RoomPlace, RoomRefused
+from .silence import LOOK_S, Line, Silence
 from .steering import Steering
 
-PING_INTERVAL = 1.0
-SILENCE_TIMEOUT = 4.0
+PING_LOOKS = 5
 REPEAT_INTERVAL = 0.04
 REPEATS = 3
 GONE = 410
@@ -134,7 +135,7 @@ class RoomClient(Steering):
 
     async def _open(self) -> None:
         self.link = await self.retry.until_made(self._attempt)
-        self._tasks = [asyncio.create_task(self._stay()), asyncio.create_task(self._beat())]
+        self._tasks = [asyncio.create_task(task) for task in (self._stay(), self._beat(), self._watch())]
 
     async def _close(self) -> None:
         for task in self._tasks:
@@ -147,6 +148,8 @@ class RoomClient(Steering):
 
     async def _attempt(self) -> EdgeLink:
         self._place = await self._place.named()
+        if self.token is not None:
+            await self._place.reached()
         link = EdgeLink(self._place, self._loopback, self._received, self.pictures.whole_frame, self._shape)
         try:
             self.welcome = await link.open(self.token, self._role, self._name, self._consent)
@@ -181,19 +184,29 @@ class RoomClient(Steering):
             self.pictures.end()
 
     async def _beat(self) -> None:
-        """Repeat recent changes against loss, and be heard every second."""
-        pings, last_ping = 0, 0.0
+        """Repeat recent changes against loss."""
         while True:
             await asyncio.sleep(REPEAT_INTERVAL)
-            now = time.monotonic()
             if self._repeats > 0:
                 self._repeats -= 1
                 self._send_input()
-            if now - last_ping >= PING_INTERVAL and self.link is not None:
-                pings, last_ping = pings + 1, now
-                self.link.send(wire.Ping(pings, now * 1000), Channel.CONTROL)
-                if now - self.link.heard_at > SILENCE_TIMEOUT:
-                    self.link.end()
+
+    async def _watch(self) -> None:
+        """Be heard every second, and notice when nobody is."""
+        pings, watched, silence = 0, self.link, Silence()
+        for looks in itertools.count():
+            await asyncio.sleep(LOOK_S)
+            link = self.link
+            if link is None or link.lost.is_set():
+                continue
+            if link is not watched:
+                watched, silence = link, Silence()
+            line = silence.look(link.received())
+            if line is Line.OVER:
+                link.end()
+            elif line is Line.ASK or looks % PING_LOOKS == 0:
+                pings += 1
+                link.send(wire.Ping(pings, time.monotonic() * 1000), Channel.CONTROL)
 
     # ---- messages ---------------------------------------------------------------------------------------------------
 

@@ -3,10 +3,12 @@
 Knows no WebRTC and no messages. Proxies of the environment are not asked; SSL_CERT_FILE is honoured.
 """
 
+import asyncio
 import math
 import os
 import ssl
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -19,6 +21,8 @@ import msgspec
 from ...rtc.wire import ApiError, RefusalBody, RefusalFigures, RoomPass
 
 ANSWER_TIMEOUT = 10.0
+AGAIN_S = 0.7
+"""A question that cannot do harm is asked again so often, without waiting for those that may be lost on the way."""
 GATEWAY_STATUS = (500, 502, 504)
 """What a proxy says while the server behind it is away."""
 
@@ -101,6 +105,29 @@ class RoomPlace:
         except msgspec.MsgspecError as error:
             raise NoServer(f"what answers at {self.base} makes no rooms ({type(error).__name__})") from None
         return replace(self, room=made.room, access=self.access or made.token or None)
+
+    async def reached(self) -> None:
+        """Return when the server answers, whatever it says; soon after a network is back. Raises `NoServer`."""
+        answered, asked = asyncio.Event(), list[asyncio.Task[None]]()
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT):
+                while not answered.is_set():
+                    asked.append(asyncio.create_task(self._knock(answered)))
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(answered.wait(), AGAIN_S)
+                    if not answered.is_set() and all(task.done() for task in asked):
+                        raise NoServer(f"no server at {self.base}")
+        except TimeoutError:
+            raise NoServer(f"no server at {self.base} within {ANSWER_TIMEOUT:.0f} s") from None
+        finally:
+            for task in asked:
+                task.cancel()
+
+    async def _knock(self, answered: asyncio.Event) -> None:
+        with suppress(httpx.HTTPError, NoServer):
+            async with httpx.AsyncClient(timeout=ANSWER_TIMEOUT, trust_env=False, verify=self._trust()) as http:
+                await http.get(f"{self.base}/v1/rooms/{self.room}/ice")
+            answered.set()
 
     async def post(self, what: str, body: bytes, headers: dict[str, str], method: str = "POST") -> bytes:
         """The body of a success; raises `RoomRefused` or `NoServer`. `what` '' asks for a room."""

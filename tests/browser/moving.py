@@ -1,24 +1,32 @@
-"""A page whose machine goes from one network to another: server, networks and browser in namespaces of their own.
+"""A page, and the Python client, whose machine goes from one network to another: server, networks and clients in
+namespaces of their own.
 
-    client  --- one ---  10.77.1.1  \\
-            --- two ---  10.77.2.1  --  10.77.9.1, the server's address, by whichever of them is up
+    client  --- one --- bridge 10.77.1.1  \\
+            --- two --- bridge 10.77.2.1  --  10.77.9.1, the server's address, by whichever of them is up
 
-Run as root: `unshare --net python -m worldroom.tests.browser.moving`; prints one line of JSON.
+First a link goes down and another one up, which the browser is told. Then the far end of that one is taken off its
+bridge and put back: nothing arrives, and nobody is told.
+
+Run as root: `unshare --net python -m worldroom.tests.browser.moving [SECONDS OF SILENCE]`; prints one line of JSON.
 """
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 from playwright.sync_api import Page, sync_playwright
 from worldroom.clients.bench.browser import CHROMIUM_FLAGS
+from worldroom.clients.python.room import join as joined
+from worldroom.rtc.wire import Role
 
 CLIENT = f"worldroom-{os.getpid()}"
 SERVER, PORT = "10.77.9.1", 8080
@@ -53,13 +61,25 @@ def networks() -> Iterator[None]:
         in_client("link", "set", "lo", "up")
         for number in (1, 2):
             ip("link", "add", f"net{number}", "type", "veth", "peer", "name", f"eth{number}", "netns", CLIENT)
-            ip("addr", "add", f"10.77.{number}.1/24", "dev", f"net{number}")
             ip("link", "set", f"net{number}", "up")
+            ip("link", "add", "name", f"bridge{number}", "type", "bridge")
+            ip("addr", "add", f"10.77.{number}.1/24", "dev", f"bridge{number}")
+            ip("link", "set", f"bridge{number}", "up")
+            attach(number)
             in_client("addr", "add", f"10.77.{number}.2/24", "dev", f"eth{number}")
         join(1)
         yield
     finally:
         ip("netns", "del", CLIENT)
+
+
+def attach(number: int) -> None:
+    ip("link", "set", f"net{number}", "master", f"bridge{number}")
+
+
+def detach(number: int) -> None:
+    """The client's link stays up and leads nowhere."""
+    ip("link", "set", f"net{number}", "nomaster")
 
 
 def join(number: int) -> None:
@@ -103,30 +123,78 @@ def page(folder: str) -> Iterator[Page]:
             running.close()
 
 
-def scene() -> dict[str, object]:
-    """`back_ms`: from the moment when there is another network to a picture. `announced`: the browser told the page."""
+@contextmanager
+def python_client(address: str) -> Iterator["subprocess.Popen[str]"]:
+    """A spectator in the client's namespace; a line at its first picture of every connection."""
+    command = ["ip", "netns", "exec", CLIENT, sys.executable, "-m", "worldroom.tests.browser.moving", address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+async def watch(address: str) -> None:
+    """What `python_client` runs: the moment of each connection's first picture, on the clock of the machine."""
+    async with joined(f"{address}/r/moves", role=Role.SPECTATOR, decode=False) as room:
+        told = -1
+        async for _ in room.frames():
+            if room.counts.reconnects > told and room.link is not None and not room.link.lost.is_set():
+                told = room.counts.reconnects
+                print(time.monotonic(), flush=True)
+
+
+def scene(silence_s: float) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder, networks(), server(folder) as address, page(folder) as there:
         there.goto(f"{address}/r/moves")
         there.wait_for_function(PLAYING, timeout=PATIENCE_MS)
-        before = there.evaluate("[worldroom.world.welcome.session, worldroom.world.onScreen.chunk]")
         there.evaluate(WATCH)
-        in_client("link", "set", "eth1", "down")
-        time.sleep(1.0)
-        join(2)
-        moved_ms = there.evaluate("performance.now()")
-        there.wait_for_function(f"seen.frames.some((at) => at > {moved_ms}) && {PLAYING}", timeout=PATIENCE_MS)
-        first_ms = there.evaluate(f"seen.frames.find((at) => at > {moved_ms})")
-        after = there.evaluate("[worldroom.world.welcome.session, worldroom.world.onScreen.chunk]")
-        seen = there.evaluate("({ heard: seen.heard.length, lost: seen.lost.length })")
-        return {
-            "back_ms": round(first_ms - moved_ms),
-            "announced": seen["heard"] > 0,
-            "connected_anew": seen["lost"] > 0,
-            "same_world": before[0] == after[0],
-            "chunks_between": after[1] - before[1],
-            "resumed": there.evaluate("worldroom.world.welcome.resumed"),
-        }
+        moved = changed(there, told)
+        moved.pop("at")
+        with python_client(address) as client:
+            assert client.stdout is not None
+            client.stdout.readline()
+            silent = changed(there, lambda: silently(silence_s))
+            silent["python_back_ms"] = round(1000 * (float(client.stdout.readline()) - silent.pop("at")))
+        return {"told": moved, "silent": silent}
+
+
+def told() -> None:
+    in_client("link", "set", "eth1", "down")
+    time.sleep(1.0)
+    join(2)
+
+
+def silently(seconds: float) -> None:
+    detach(2)
+    time.sleep(seconds)
+    attach(2)
+
+
+def changed(there: Page, change: Callable[[], None]) -> dict[str, Any]:
+    """`back_ms`: from the end of the change to a picture. `announced`: the browser told the page. `at`: of the end."""
+    before = there.evaluate("[worldroom.world.welcome.session, worldroom.world.onScreen.chunk]")
+    there.evaluate("Object.values(seen).forEach((list) => list.length = 0)")
+    change()
+    at, moved_ms = time.monotonic(), there.evaluate("performance.now()")
+    there.wait_for_function(f"seen.frames.some((at) => at > {moved_ms}) && {PLAYING}", timeout=PATIENCE_MS)
+    first_ms = there.evaluate(f"seen.frames.find((at) => at > {moved_ms})")
+    after = there.evaluate("[worldroom.world.welcome.session, worldroom.world.onScreen.chunk]")
+    seen = there.evaluate("({ heard: seen.heard.length, lost: seen.lost.length })")
+    return {
+        "back_ms": round(first_ms - moved_ms),
+        "announced": seen["heard"] > 0,
+        "connected_anew": seen["lost"] > 0,
+        "same_world": before[0] == after[0],
+        "chunks_between": after[1] - before[1],
+        "resumed": there.evaluate("worldroom.world.welcome.resumed"),
+        "at": at,
+    }
 
 
 if __name__ == "__main__":
-    print(json.dumps(scene()))
+    argument = sys.argv[1] if len(sys.argv) > 1 else "6"
+    if argument.startswith("http"):
+        asyncio.run(watch(argument))
+    else:
+        print(json.dumps(scene(float(argument))))

@@ -8,7 +8,8 @@
 
 import { delay_s } from './backoff.js';
 import { watchNetwork } from './network.js';
-import { Refusal, openPeer, support } from './peer.js';
+import { openPeer, support } from './peer.js';
+import { Refusal } from './signalling.js';
 
 /** @typedef {import('./messages.js').ClientMessage} ClientMessage */
 /** @typedef {import('./messages.js').ServerMessage} ServerMessage */
@@ -150,8 +151,9 @@ export class Connection {
    * @returns {Link & { until_ms: number }}
    */
   #lost(error, failures) {
-    const retry_after_s = error instanceof Refusal ? error.retry_after_s : 0;
-    const until_ms = performance.now() + 1000 * delay_s(failures, Math.random(), retry_after_s);
+    const now_ms = performance.now();
+    const why = error instanceof Refusal ? { retry_after_s: error.retry_after_s } : { unheard_s: (now_ms - this.lost_ms) / 1000 };
+    const until_ms = now_ms + 1000 * delay_s(failures, Math.random(), why);
     const detail = error instanceof Error ? error.message : String(error);
     if (!(error instanceof Refusal)) {
       return { phase: 'lost', until_ms, detail, failures, stopped: this.stopped, since_ms: this.lost_ms };

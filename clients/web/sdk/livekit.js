@@ -9,7 +9,7 @@
  */
 
 import { read } from './messages.js';
-import { OPEN_TIMEOUT_MS, ask, fail, within } from './peer.js';
+import { OPEN_TIMEOUT_MS, ask, fail, within } from './signalling.js';
 
 /** @typedef {import('./peer.js').ChannelName} ChannelName */
 /** @typedef {import('./messages.js').ClientMessage} ClientMessage */

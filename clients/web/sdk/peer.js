@@ -4,17 +4,13 @@
  */
 
 import { read } from './messages.js';
+import { LOOK_MS, Silence } from './silence.js';
+import { OPEN_TIMEOUT_MS, askIce, askOffer, fail, within } from './signalling.js';
 
 /** @typedef {import('./messages.js').ClientMessage} ClientMessage */
 /** @typedef {import('./messages.js').ServerMessage} ServerMessage */
 /** @typedef {import('./messages.js').Welcome} Welcome */
-/**
- * `base`: the address that the server's paths begin from, with a slash at its end.
- * @typedef {{
- *   base: string, room: string, token: string | null, person: string | null, role: import('./messages.js').Role | null,
- *   access: string | null, consent: boolean, card: string | null, drivers?: string | null, signal?: AbortSignal,
- * }} Wish `card`, `drivers`: the world of a room that is not open yet, and how several people drive it. `access`: the token that opens the room, where the server asks for one. `consent`: what is done may train models
- */
+/** @typedef {import('./signalling.js').Wish} Wish */
 /** @typedef {'control' | 'input' | 'receipts'} ChannelName */
 /**
  * @typedef {{
@@ -32,29 +28,8 @@ import { read } from './messages.js';
  * @typedef {(wish: Wish, on: PeerEvents) => Promise<OpenPeer>} Way */
 
 const PLAYABLE = /^video\/(h264|vp8)$/i;
-export const OPEN_TIMEOUT_MS = 8000;
-const PING_MS = 1000;
-const SILENCE_MS = 4000;
-/** So long a server may take to answer after the network changed. */
-const CHECK_MS = 500;
-
-/** The server said no, in words. */
-export class Refusal extends Error {
-  /**
-   * @param {number} status
-   * @param {string} code
-   * @param {string} detail
-   * @param {number} retry_after_s
-   * @param {number} queue_place
-   */
-  constructor(status, code, detail, retry_after_s, queue_place) {
-    super(detail);
-    this.status = status;
-    this.code = code;
-    this.retry_after_s = retry_after_s;
-    this.queue_place = queue_place;
-  }
-}
+/** A ping in so many looks, so that both sides are heard in a world that stands still. */
+const PING_LOOKS = 5;
 
 export class Peer {
   /**
@@ -74,7 +49,7 @@ export class Peer {
     };
     this.token = '';
     this.joins = true;
-    this.heard_ms = performance.now();
+    this.silence = new Silence();
     this.pings = 0;
     this.closed = false;
     /** @type {(reason: string) => void} */
@@ -91,7 +66,7 @@ export class Peer {
     });
     for (const channel of Object.values(this.channels)) {
       channel.onmessage = (event) => {
-        this.heard_ms = performance.now();
+        this.silence.heard();
         const message = read(event.data);
         if (message === null) return;
         if (message.type === 'welcome') {
@@ -104,7 +79,12 @@ export class Peer {
     }
     this.channels.control.onclose = () => this.close('the server closed the connection');
     this.pc.onconnectionstatechange = () => this.#watchState();
-    this.watchdog = setInterval(() => this.#watchSilence(), PING_MS);
+    let looks = 0;
+    this.watchdog = setInterval(() => {
+      if (!this.welcomed) return;
+      if (looks++ % PING_LOOKS === 0) this.#ping();
+      void this.#look();
+    }, LOOK_MS);
   }
 
   /**
@@ -138,27 +118,28 @@ export class Peer {
   /** The network may be another one: unless the server is heard at once, this connection is over. */
   check() {
     if (this.closed || !this.welcomed) return;
-    const asked_ms = performance.now();
-    this.#ping(asked_ms);
-    setTimeout(() => {
-      if (this.heard_ms < asked_ms) this.close('the network changed');
-    }, CHECK_MS);
+    this.silence.suspect();
+    void this.#look();
   }
 
-  #watchSilence() {
-    const now_ms = performance.now();
-    if (now_ms - this.heard_ms > SILENCE_MS) {
-      this.close('the server went silent');
-      return;
-    }
-    this.#ping(now_ms);
+  async #look() {
+    const found = await this.silence.look(() => received(this.pc));
+    if (this.closed) return;
+    if (found === 'over') this.close('the server is heard no more');
+    else if (found === 'ask') this.#ping();
   }
 
-  /** @param {number} now_ms */
-  #ping(now_ms) {
+  #ping() {
     this.pings += 1;
-    this.send('control', { type: 'ping', id: this.pings, sent_ms: now_ms });
+    this.send('control', { type: 'ping', id: this.pings, sent_ms: performance.now() });
   }
+}
+
+/** Bytes of all datagrams that came, pictures and acknowledgements with them. @param {RTCPeerConnection} pc */
+async function received(pc) {
+  let bytes = 0;
+  for (const stat of (await pc.getStats()).values()) if (stat.type === 'candidate-pair') bytes += stat.bytesReceived ?? 0;
+  return bytes;
 }
 
 /**
@@ -169,15 +150,14 @@ export class Peer {
  */
 export async function openPeer(wish, on) {
   const peer = new Peer(on.message, on.closing);
-  peer.heard_ms += OPEN_TIMEOUT_MS - SILENCE_MS;
   try {
     const transceiver = peer.pc.addTransceiver('video', { direction: 'recvonly' });
     preferPlayable(transceiver);
     if ('jitterBufferTarget' in transceiver.receiver) transceiver.receiver.jitterBufferTarget = 0;
     peer.pc.ontrack = (event) => on.track(event.track);
-    peer.pc.setConfiguration({ iceServers: await iceServers(wish) });
+    peer.pc.setConfiguration({ iceServers: await askIce(wish) });
     await peer.pc.setLocalDescription();
-    const answer = await offer(wish, /** @type {RTCSessionDescription} */ (peer.pc.localDescription).sdp);
+    const answer = await askOffer(wish, /** @type {RTCSessionDescription} */ (peer.pc.localDescription).sdp);
     peer.token = answer.token;
     await peer.pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
     wish.signal?.addEventListener('abort', () => !peer.welcomed && peer.close('given up'));
@@ -187,65 +167,6 @@ export async function openPeer(wish, on) {
     peer.close('could not connect');
     throw error;
   }
-}
-
-/** So long an answer is waited for, unless the wish is given up. @param {Wish} wish */
-function patience({ signal }) {
-  const late = AbortSignal.timeout(OPEN_TIMEOUT_MS);
-  return signal && AbortSignal.any ? AbortSignal.any([signal, late]) : late;
-}
-
-/** @param {Wish} wish @returns {Record<string, string>} */
-function credentials({ access }) {
-  return access ? { Authorization: `Bearer ${access}` } : {};
-}
-
-/**
- * STUN and TURN servers that the server tells of; none where it tells of none.
- * @param {Wish} wish
- * @returns {Promise<RTCIceServer[]>}
- */
-async function iceServers(wish) {
-  const path = `${wish.base}v1/rooms/${encodeURIComponent(wish.room)}/ice`;
-  const response = await fetch(path, { headers: credentials(wish), signal: patience(wish) });
-  const said = response.ok ? await response.json().catch(() => null) : null;
-  return Array.isArray(said?.ice_servers) ? said.ice_servers : [];
-}
-
-/**
- * @param {Wish} wish
- * @param {string} sdp
- * @returns {Promise<{ sdp: string, token: string, participant: string }>}
- */
-async function offer(wish, sdp) {
-  const { token, role, person, consent, card, drivers } = wish;
-  const body = { sdp, ...(token && { token }), ...(role && { role }), ...(person && { name: person }), ...(consent && { consent }), ...(card && { card }), ...(drivers && { drivers }) };
-  const answer = await ask(wish, 'offer', JSON.stringify(body));
-  if (typeof answer?.sdp !== 'string') throw new Error('the answer is none of Worldroom');
-  return answer;
-}
-
-/**
- * POST something to the room; its answer, or a Refusal.
- * @param {Wish} wish
- * @param {string} path
- * @param {string} body
- * @returns {Promise<any>}
- */
-export async function ask(wish, path, body) {
-  const response = await fetch(`${wish.base}v1/rooms/${encodeURIComponent(wish.room)}/${path}`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', ...credentials(wish) },
-    body,
-    signal: patience(wish),
-  });
-  const answer = await response.json().catch(() => ({}));
-  if (response.ok) return answer;
-  const said = answer !== null && typeof answer.detail === 'object' && answer.detail !== null ? answer.detail : answer;
-  const wait_s = Number(said?.retry_after_s ?? response.headers.get('Retry-After')) || 0;
-  const code = String(said?.code ?? said?.reason ?? response.status);
-  const detail = typeof said?.detail === 'string' ? said.detail : response.statusText;
-  throw new Refusal(response.status, code, detail, wait_s, Number(said?.queue_place) || 0);
 }
 
 /** @returns {'ready' | 'no-webrtc' | 'no-codec'} what this browser can do */
@@ -264,27 +185,4 @@ function preferPlayable(transceiver) {
   const codecs = RTCRtpReceiver.getCapabilities?.('video')?.codecs ?? [];
   const wanted = codecs.filter((codec) => /video\/(h264|vp8|rtx)$/i.test(codec.mimeType));
   if (wanted.length > 0) transceiver.setCodecPreferences?.(wanted);
-}
-
-/**
- * @param {string} reason
- * @returns {never}
- */
-export function fail(reason) {
-  throw new Error(reason);
-}
-
-/**
- * @template T
- * @param {number} limit_ms
- * @param {Promise<T>} work
- * @returns {Promise<T>}
- */
-export function within(limit_ms, work) {
-  return Promise.race([
-    work,
-    new Promise((_, reject) => {
-      setTimeout(() => reject(new Error(`no answer within ${limit_ms / 1000} s`)), limit_ms);
-    }),
-  ]);
 }

@@ -12,6 +12,7 @@ import { understanding } from '../src/page/promptline.js';
 import { Words } from '../src/page/words.js';
 import { whereIs } from '../sdk/index.js';
 import { wellFormed } from '../sdk/room.js';
+import { Silence } from '../sdk/silence.js';
 import { memory } from '../sdk/storage.js';
 import { figures, readStats } from '../sdk/stats.js';
 
@@ -23,8 +24,39 @@ test('waits grow from a third of a second to eight, spread over their upper half
 });
 
 test("the server's wish is honoured", () => {
-  assert.equal(delay_s(0, 0, 5), 5);
-  assert.equal(delay_s(9, 0.5, 5), 5.25);
+  assert.equal(delay_s(0, 0, { retry_after_s: 5 }), 5);
+  assert.equal(delay_s(9, 0.5, { retry_after_s: 5 }), 5.25);
+});
+
+test('while a seat waits nobody waits longer than a second for a network', () => {
+  assert.equal(delay_s(9, 1, { unheard_s: 59 }), 1);
+  assert.equal(delay_s(9, 1, { unheard_s: 61 }), 8);
+});
+
+test('a line is over when half a second of questions brings no datagram, and not before', async () => {
+  const silence = new Silence();
+  let bytes = 7;
+  const look = () => silence.look(async () => bytes);
+  const looks = async (/** @type {number} */ count) => {
+    const found = [];
+    for (let n = 0; n < count; n += 1) found.push(await look());
+    return found.join(' ');
+  };
+  assert.equal(await looks(6), 'well ask ask ask ask over');
+  silence.heard();
+  assert.equal(await looks(5), 'well ask ask ask ask');
+  bytes += 1; // pictures still come
+  assert.equal(await looks(4), 'ask ask ask over');
+  silence.heard();
+  silence.suspect();
+  assert.equal(await looks(4), 'ask ask ask over', 'half a second after the network changed');
+});
+
+test('a server that is heard on the path and says nothing for four seconds is none', async () => {
+  const silence = new Silence();
+  let bytes = 0;
+  for (let n = 0; n < 19; n += 1) assert.notEqual(await silence.look(async () => (bytes += 1)), 'over');
+  assert.equal(await silence.look(async () => (bytes += 1)), 'over');
 });
 
 test('text that is no message of the server is nothing', () => {
@@ -176,7 +208,7 @@ test('the lobby names places, rooms and times', () => {
 });
 
 test('a date in Retry-After is no number of seconds: the page backs off by itself', () => {
-  assert.equal(delay_s(0, 0, Number('Wed, 21 Oct 2099 07:28:00 GMT') || 0), 0.15);
+  assert.equal(delay_s(0, 0, { retry_after_s: Number('Wed, 21 Oct 2099 07:28:00 GMT') || 0 }), 0.15);
 });
 
 test('a future says how it differs', () => {

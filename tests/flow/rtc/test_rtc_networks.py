@@ -10,6 +10,7 @@ from worldroom.clients.python.markers import read
 from worldroom.clients.python.room import join
 from worldroom.engine.api import Rendition
 from worldroom.models import catalog
+from worldroom.rtc.wire import Role
 from worldroom.tests.real_rooms import behind_edge
 
 HALF_A_SECOND = 12
@@ -126,3 +127,23 @@ async def test_a_network_that_changes_is_left_for_another_one_and_the_world_goes
         assert (driver.welcome.session, driver.welcome.resumed) == (session, True)
         assert before.receipt is not None and after.receipt is not None
         assert after.receipt.frame - before.receipt.frame <= 2 * 24, "two seconds of the world"
+
+
+async def test_a_path_that_dies_without_a_word_is_noticed_and_the_seat_taken_again(tmp_path) -> None:
+    network = Network(PathSpec(), PathSpec(), seed=2)
+    async with (
+        behind_edge(catalog.load("toy"), tmp_path) as (address, _),
+        asyncio.timeout(30),
+        join(f"{address}/r/quiet", loopback=True, decode=False, shape=network.shape) as driver,
+    ):
+        frames = driver.frames()
+        for _ in range(10):
+            before = await anext(frames)
+        token, network_lost = driver.token, network.up.lost
+        network.forget()
+        async for after in frames:
+            if driver.counts.reconnects == 1 and after.receipt is not None:
+                break
+        assert driver.welcome.role is Role.DRIVER and driver.token == token and driver.welcome.resumed
+        assert network.up.lost > network_lost, "it asked before it gave up"
+        assert after.receipt.chunk - before.receipt.chunk <= 60, "two seconds and a half of this world"
