@@ -28,7 +28,7 @@ from .media.ice_servers import IceServer, IceServersSpec
 from .media.offer import BadOffer
 from .media.offered import CLOSE_TIMEOUT
 from .totals import EdgeTotals, plus
-from .viewer import LINGER, Viewer
+from .viewer import LINGER, PLAYER_SILENCE_TIMEOUT, Viewer
 from .wire import AnswerBody, OfferBody
 
 log = logging.getLogger(__name__)
@@ -123,6 +123,7 @@ class Edge:
         if isinstance(taken, Refused):
             return taken
         viewer, answer, _ = taken
+        viewer.silence_s = PLAYER_SILENCE_TIMEOUT
         id = secrets.token_urlsafe(16)
         self._players[room, id] = viewer
         return Player(id, answer, viewer.connection.etag)

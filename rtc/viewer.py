@@ -35,6 +35,8 @@ CONTROL_BACKLOG_MAX = 256 * 1024
 RECEIPT_BACKLOG_MAX = 16 * 1024
 CONNECT_TIMEOUT = 10.0
 SILENCE_TIMEOUT = 4.5
+PLAYER_SILENCE_TIMEOUT = 15.0
+"""Of a viewer without channels: browsers say that a path is gone after five seconds, and then it may restart ICE."""
 ESTIMATE_S = 5.0
 """A receiver's estimate that is older says nothing."""
 LINGER = 0.3
@@ -67,6 +69,7 @@ class Viewer:
         self.fanout = fanout
         self.counts = ViewerCounts()
         self.answered = False
+        self.silence_s = SILENCE_TIMEOUT
         self.connection = ViewerConnection(clock, self, policy, viewer_is_local, ice_servers, self._too_much)
         self.connection.on("datachannel", self._opened)
         self.connection.on("connectionstatechange", self._connection_changed)
@@ -241,7 +244,7 @@ class Viewer:
         if not self.connected:
             if now > self._deadline:
                 self.leave("never connected")
-        elif now - self._heard_at > SILENCE_TIMEOUT:
+        elif now - self._heard_at > self.silence_s:
             self.leave("fell silent")
 
     def _too_much(self) -> None:

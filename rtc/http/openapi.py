@@ -53,7 +53,8 @@ Content = Bytes | Any
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`errors`: statuses beside those that every path may have, each with an `apierror` body (503: or a `refusal`)."""
+    """`errors`: statuses beside those that every path may have, each with an `apierror` body (503: or a `refusal`).
+    `or_else`: another success, and what it holds."""
 
     method: str
     path: str
@@ -63,12 +64,14 @@ class Operation:
     asks: Content = None
     query: tuple[str, ...] = ()
     errors: tuple[int, ...] = ()
+    or_else: tuple[int, Content] | None = None
 
 
 ANYWHERE = (400, 401, 403, 404, 421, 429)
 ROOM, LIBRARY = "/v1/rooms/{room}", "/v1/library/{session}"
 OFFERED = (406, 409, 413, 415, 503)
-TRICKLED = (412, 415, 422, 428)
+PATCHED = (412, 413, 415, 422, 428, 503)
+SDP_PART = Bytes((FRAGMENT,))
 
 BODY_OPTIONAL = ("/v1/rooms", LIBRARY + "/rooms", LIBRARY + "/replay")
 
@@ -117,7 +120,16 @@ OPERATIONS = (
             Operation("OPTIONS", path, "What may be posted", 200, None),
             Operation("GET", path, "Nothing; reserved", 200, None),
             Operation("GET", path + "/{id}", "Nothing; reserved", 200, None),
-            Operation("PATCH", path + "/{id}", "More candidates", 204, None, Bytes((FRAGMENT,)), errors=TRICKLED),
+            Operation(
+                "PATCH",
+                path + "/{id}",
+                "More candidates, or an ICE restart",
+                204,
+                None,
+                SDP_PART,
+                errors=PATCHED,
+                or_else=(200, SDP_PART),
+            ),
             Operation("DELETE", path + "/{id}", "End", 200, None),
         )
     ),
@@ -232,6 +244,9 @@ def add_openapi(app: FastAPI) -> None:
 
 def _described(each: Operation) -> dict[str, Any]:
     answers = {str(each.status): _content("done", each.answer)}
+    if each.or_else is not None:
+        status, content = each.or_else
+        answers[str(status)] = _content("done", content)
     for status in sorted({*ANYWHERE, *each.errors}):
         answers[str(status)] = FULL if status == 503 else _content("refused", wire.ApiError)
     inside = [(name, "path") for name in re.findall(r"{(\w+)}", each.path)] + [(name, "query") for name in each.query]

@@ -1,5 +1,5 @@
-"""What WHIP and WHEP share (RFC 9725): an offer taken, the 201 with its headers, the PATCH of trickled candidates, and
-what answers OPTIONS and GET."""
+"""What WHIP and WHEP share (RFC 9725): an offer taken, the 201 with its headers, the PATCH of trickled candidates or of
+an ICE restart, and what answers OPTIONS and GET."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 SDP = "application/sdp"
 FRAGMENT = "application/trickle-ice-sdpfrag"
+UFRAG_MIN, PASSWORD_MIN = 4, 22
+"""Characters (RFC 8839, 5.4)."""
 
 
 def check_offer(request: Request) -> None:
@@ -65,20 +67,31 @@ def no_session() -> ApiFault:
     return ApiFault(404, "no_session", "there is no such session, or it is over")
 
 
-async def trickled(request: Request, connection: OfferedConnection) -> Response:
-    """A PATCH: candidates are added; an ICE restart is not done, whoever wants one offers anew."""
+async def patched(request: Request, connection: OfferedConnection) -> Response:
+    """A PATCH: candidates of the present ICE session are added, or, with `If-Match: *` and another user fragment, a new
+    one begins and is answered with ours (RFC 9725, 4.3)."""
     if media_type(request) != FRAGMENT:
         raise ApiFault(415, "not_a_fragment", f"the body of a PATCH is {FRAGMENT}")
     fragment = await _fragment(request)
-    asked = request.headers.get("if-match")
+    asked, other = request.headers.get("if-match"), fragment.ufrag != connection.remote_ufrag
     if asked is None:
-        raise ApiFault(428, "no_if_match", "a PATCH needs If-Match with the session's ETag")
-    if asked == "*" or (fragment.ufrag and fragment.ufrag != connection.remote_ufrag):
-        raise ApiFault(422, "no_ice_restart", "ICE is not restarted within a session: offer anew")
-    if asked != connection.etag:
+        raise ApiFault(428, "no_if_match", "a PATCH needs If-Match with the session's ETag, or * for an ICE restart")
+    if asked == "*" and fragment.ufrag and other:
+        return await _restarted(fragment, connection)
+    if asked not in ("*", connection.etag):
         raise ApiFault(412, "other_etag", "the session's ETag is another one")
+    if fragment.ufrag and other:
+        raise ApiFault(422, "other_ufrag", "that is another ICE session: an ICE restart is asked for with If-Match: *")
     await connection.add_candidates(fragment.candidates)
     return Response(status_code=204)
+
+
+async def _restarted(fragment: Fragment, connection: OfferedConnection) -> Response:
+    if not (len(fragment.ufrag) >= UFRAG_MIN and len(fragment.password) >= PASSWORD_MIN):
+        raise ApiFault(400, "bad_fragment", "an ICE restart needs ice-ufrag and ice-pwd")
+    with offer_faults():
+        ours = await connection.restart_ice(fragment)
+    return Response(ours, 200, media_type=FRAGMENT, headers={"ETag": connection.etag})
 
 
 async def _fragment(request: Request) -> Fragment:

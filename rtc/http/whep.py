@@ -1,7 +1,7 @@
 """WHEP: a room as a stream for any player that speaks it (draft-ietf-wish-whep; what it shares with WHIP: RFC 9725).
 
     POST   /v1/rooms/{room}/whep        offer -> 201, answer, Location and ETag of the session
-    PATCH  /v1/rooms/{room}/whep/{id}   trickled candidates -> 204; an ICE restart -> 422, the player offers anew
+    PATCH  /v1/rooms/{room}/whep/{id}   trickled candidates -> 204; an ICE restart -> 200, our fragment, ETag
     DELETE /v1/rooms/{room}/whep/{id}   -> 200
 
 A player watches; it begins no world, so a room that nobody has opened is a 409 that says when to ask again.
@@ -17,7 +17,7 @@ from ..edge import Edge
 from ..viewer import Viewer
 from .answers import BUSY_RETRY_S, ApiFault, named, refused_answer
 from .offers import newcomer_of
-from .sdp_sessions import add_questions, check_offer, created, no_session, taken, trickled
+from .sdp_sessions import add_questions, check_offer, created, no_session, patched, taken
 
 
 def add_whep(app: FastAPI, edge: Edge, access: AccessSpec, rates: Rates, clock: Clock) -> None:
@@ -36,8 +36,8 @@ def add_whep(app: FastAPI, edge: Edge, access: AccessSpec, rates: Rates, clock: 
     add_questions(app, "/v1/rooms/{room}/whep")
 
     @app.patch("/v1/rooms/{room}/whep/{id}")
-    async def trickle(room: str, id: str, request: Request) -> Response:
-        return await trickled(request, _player(edge, room, id).connection)
+    async def patch(room: str, id: str, request: Request) -> Response:
+        return await patched(request, _player(edge, room, id).connection)
 
     @app.delete("/v1/rooms/{room}/whep/{id}")
     async def end(room: str, id: str) -> Response:

@@ -1,7 +1,7 @@
 """WHIP (RFC 9725): a camera or a game as the first frame of a room's world.
 
     POST   /v1/rooms/{room}/whip        offer -> 201, answer, Location and ETag of the session
-    PATCH  /v1/rooms/{room}/whip/{id}   trickled candidates -> 204; an ICE restart -> 422, the source offers anew
+    PATCH  /v1/rooms/{room}/whip/{id}   trickled candidates -> 204; an ICE restart -> 200, our fragment, ETag
     DELETE /v1/rooms/{room}/whip/{id}   -> 200
 
 The bearer is the driver's: the token of the seat, or one whose identity holds the wheel. The world begins anew from the
@@ -18,7 +18,7 @@ from ..edge import Edge
 from ..sources import Sources
 from .answers import BUSY_RETRY_S, ApiFault, access_of, bearer_of, named
 from .offers import first_frame_faults, newcomer_of
-from .sdp_sessions import add_questions, check_offer, created, no_session, taken, trickled
+from .sdp_sessions import add_questions, check_offer, created, no_session, patched, taken
 
 
 def add_whip(
@@ -39,11 +39,11 @@ def add_whip(
     add_questions(app, "/v1/rooms/{room}/whip")
 
     @app.patch("/v1/rooms/{room}/whip/{id}")
-    async def trickle(room: str, id: str, request: Request) -> Response:
+    async def patch(room: str, id: str, request: Request) -> Response:
         connection = sources.find(room, id)
         if connection is None:
             raise no_session()
-        return await trickled(request, connection)
+        return await patched(request, connection)
 
     @app.delete("/v1/rooms/{room}/whip/{id}")
     async def end(room: str, id: str) -> Response:

@@ -77,6 +77,14 @@ def one_codec(codecs: list[RTCRtpCodecParameters]) -> list[RTCRtpCodecParameters
     raise BadOffer(NO_CODEC, NO_CODEC_DETAIL)
 
 
+def tagged(sdp: str) -> tuple[str, str]:
+    """Of the section whose transport is the bundle's (RFC 9143, 7.3.1): its m= line in a fragment, and its mid."""
+    head, sections = _split(sdp)
+    mid = next(line.split()[1] for line in head if line.startswith("a=group:BUNDLE "))
+    kind, _, protocol, *_ = next(s for s in sections if f"\na=mid:{mid}\r\n" in f"{s}\r\n").split()
+    return f"{kind} 9 {protocol} 0", mid
+
+
 def _check_outline(text: str) -> None:
     """What aiortc takes for granted and breaks half-way without. Its parser fails in many ways, all the peer's."""
     try:

@@ -6,14 +6,17 @@ Knows aiortc (`offer.py` reads the text). A bad offer raises `BadOffer` and leav
 import asyncio
 import logging
 
+from aioice.ice import Connection
 from aiortc import RTCConfiguration, RTCIceCandidate, RTCIceServer, RTCPeerConnection, RTCSessionDescription
 from aiortc.exceptions import InternalError, InvalidStateError, OperationError
 from aiortc.rtcdtlstransport import RTCDtlsTransport
-from aiortc.rtcicetransport import RTCIceTransport
+from aiortc.rtcicetransport import RTCIceTransport, candidate_from_aioice, candidate_to_aioice
 
 from .ice import HostPolicy, confine
+from .ice_restart import another_agent, take_over
 from .ice_servers import IceServer
-from .offer import NO_CODEC, NO_CODEC_DETAIL, BadOffer, Offer, one_codec, read_offer
+from .offer import NO_CODEC, NO_CODEC_DETAIL, BadOffer, Offer, one_codec, read_offer, tagged
+from .trickle import Fragment, write_fragment
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +30,16 @@ class OfferedConnection(RTCPeerConnection):
     def __init__(
         self, direction: str, policy: HostPolicy, peer_is_local: bool, ice_servers: tuple[IceServer, ...] = ()
     ) -> None:
-        super().__init__(RTCConfiguration(iceServers=[_of_aiortc(server) for server in ice_servers]))
+        self._ice_servers = [_of_aiortc(server) for server in ice_servers]
+        super().__init__(RTCConfiguration(iceServers=self._ice_servers))
         self._direction = direction
         self._policy = policy
         self._peer_is_local = peer_is_local
         self._offer = Offer("", {})
         self._connecting: set[asyncio.Future[None]] = set()
+        self._restarted: Connection | None = None
+        """The ICE agent of the newest restart, in place or on its way there."""
+        self._restarting: asyncio.Task[None] | None = None
         self._video = self.addTransceiver("video", direction=direction)
 
     async def take_offer(self, sdp: str) -> None:
@@ -71,7 +78,7 @@ class OfferedConnection(RTCPeerConnection):
     @property
     def etag(self) -> str:
         """Of this connection's ICE session, as WHEP and WHIP want it."""
-        return f'"{self._ice.iceGatherer.getLocalParameters().usernameFragment}"'
+        return f'"{self._agent.local_username}"'
 
     @property
     def connecting(self) -> bool:
@@ -80,23 +87,51 @@ class OfferedConnection(RTCPeerConnection):
 
     @property
     def remote_ufrag(self) -> str:
-        return str(self._ice._connection.remote_username or "")
+        return self._agent.remote_username or ""
 
     async def add_candidates(self, candidates: tuple[RTCIceCandidate, ...]) -> None:
         """What the peer has found since its offer; what this connection has no section for is dropped."""
         mids = {transceiver.mid for transceiver in self.getTransceivers()}
         for candidate in candidates:
             if candidate.sdpMid in mids:
-                await self.addIceCandidate(candidate)
+                await self._agent.add_remote_candidate(candidate_to_aioice(candidate))
+
+    async def restart_ice(self, asked: Fragment) -> str:
+        """The peer has another fragment and password: ours, with new candidates, in a fragment. What flows goes on by
+        the old addresses until the new ones are found to work. Raises `PortsExhausted`.
+        """
+        if self._restarting is not None:
+            self._restarting.cancel()
+        self._restarted = agent = another_agent(self._ice, self._ice_servers)
+        agent.remote_username, agent.remote_password = asked.ufrag, asked.password
+        confine(agent, self._policy, self._peer_is_local)
+        await agent.gather_candidates()
+        await self.add_candidates(asked.candidates)
+        self._restarting = asyncio.create_task(self._move_to(agent))
+        found = tuple(candidate_from_aioice(candidate) for candidate in agent.local_candidates)
+        return write_fragment(Fragment(agent.local_username, agent.local_password, found), *tagged(self._offer.read))
+
+    async def _move_to(self, agent: Connection) -> None:
+        try:
+            await take_over(self._ice, agent)
+            log.info("a connection goes on by other addresses")
+        except ConnectionError as error:
+            log.info("an ICE restart came to nothing: %s", error)
 
     async def end(self) -> None:
         """Close, for good and within two seconds; a connection that cannot be closed is left to the collector."""
+        if self._restarting is not None:
+            self._restarting.cancel()
         try:
             await asyncio.wait_for(self.close(), CLOSE_TIMEOUT)
         except TimeoutError:
             log.warning("a connection did not close within %.0f s and was left", CLOSE_TIMEOUT)
         except Exception:
             log.exception("a connection failed to close and was left")
+
+    @property
+    def _agent(self) -> Connection:
+        return self._restarted or self._ice._connection
 
     @property
     def _ice(self) -> RTCIceTransport:

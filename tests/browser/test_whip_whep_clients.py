@@ -28,7 +28,7 @@ PAGE = """<!doctype html><meta charset=utf-8><title>Other people's clients</titl
   const paint = camera.getContext('2d');
   let at = 0;
   setInterval(() => { paint.fillStyle = `rgb(${at = (at + 8) % 256}, 40, 200)`; paint.fillRect(0, 0, 320, 192); }, 60);
-  const sources = { whip: new WHIPClient(), whep: new WHEPClient() };
+  const sources = window.sources = { whip: new WHIPClient(), whep: new WHEPClient() };
   window.watch = async (url) => {
     const pc = new RTCPeerConnection();
     pc.addTransceiver('video', { direction: 'recvonly' });
@@ -44,9 +44,17 @@ PAGE = """<!doctype html><meta charset=utf-8><title>Other people's clients</titl
     window.eyevinn = new Eyevinn({ endpoint, opts: { authkey, noTrickleIce: true } });
     await eyevinn.ingest(camera.captureStream(15));
   };
+  window.restart = () => sources.whep.restart();
   window.stop = (which) => sources[which].stop();
   document.body.dataset.ready = 'yes';
 </script>"""
+
+PAIR = """async () => {
+  const stats = [...(await sources.whep.pc.getStats()).values()];
+  const { selectedCandidatePairId: id } = stats.find((one) => one.type === 'transport');
+  const remote = stats.find((one) => one.id === stats.find((pair) => pair.id === id)?.remoteCandidateId);
+  return { ufrag: remote?.usernameFragment ?? '', port: remote?.port };
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +75,22 @@ def rooms(page: str) -> Iterator[str]:
         yield address
 
 
-def test_a_whep_player_from_npm_plays_and_ends(page: str, rooms: str, visitor: Callable[..., Visitor]) -> None:
+def test_a_whep_player_from_npm_plays_restarts_ice_and_ends(
+    page: str, rooms: str, visitor: Callable[..., Visitor]
+) -> None:
     driver = visitor().open(f"{rooms}/r/cinema").until_playing()
     other = visitor().open(page)
     other.until("document.body.dataset.ready === 'yes'")
     other.page.evaluate(f"watch('{rooms}/v1/rooms/cinema/whep')")
     other.until("picture.videoWidth > 0 && picture.currentTime > 0")
     driver.until("worldroom.world.people.length === 2")
+    before = other.page.evaluate(PAIR)
+    other.page.evaluate("restart()")
+    other.until(f"({PAIR})().then((pair) => pair.ufrag && pair.ufrag !== '{before['ufrag']}')")
+    at = other.number("picture.currentTime")
+    other.until(f"picture.currentTime > {at} + 1")
+    assert other.page.evaluate("sources.whep.pc.connectionState") == "connected"
+    assert other.page.evaluate("sources.whep.pc.getTransceivers().length") == 1
     other.page.evaluate("stop('whep')")
     driver.until("worldroom.world.people.length === 1")
 

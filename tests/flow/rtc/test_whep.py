@@ -1,16 +1,21 @@
 """WHEP: what a player of somebody else's making meets, status by status; and a picture in the end."""
 
 import asyncio
+from functools import partial
 
 import httpx
 import pytest
-from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from aiortc import MediaStreamTrack, RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from aiortc.rtcicetransport import candidate_to_aioice
+from worldroom.clients.python.loopback import gather_on_loopback
 from worldroom.clock import SystemClock
 from worldroom.rtc.access.keys import ApiKey, ApiKeys
 from worldroom.rtc.access.spec import AccessSpec
 from worldroom.rtc.access.tokens import mint
+from worldroom.rtc.media import ice_restart
+from worldroom.rtc.media.ice_restart import another_agent, take_over
 from worldroom.rtc.media.ice_servers import IceServersSpec
-from worldroom.rtc.media.trickle import BadFragment, read_fragment
+from worldroom.rtc.media.trickle import BadFragment, Fragment, read_fragment, write_fragment
 from worldroom.sessions.messages import Grant
 from worldroom.sessions.rooms.rights import Rights
 from worldroom.tests.flow.rtc.conftest import Served, serving
@@ -36,6 +41,17 @@ async def player_offer() -> str:
     sdp = (await pc.createOffer()).sdp
     await pc.close()
     return sdp
+
+
+async def seen(served: Served, track: MediaStreamTrack, count: int) -> None:
+    """So many pictures more."""
+
+    async def watch() -> None:
+        for _ in range(count):
+            await track.recv()
+
+    watching = asyncio.create_task(watch())
+    await served.frames_until(watching.done, 10 * count)
 
 
 async def opened(served: Served) -> None:
@@ -105,7 +121,7 @@ async def test_a_player_with_neither_codec_is_told_406(served: Served) -> None:
     assert (reply.status_code, reply.json()["code"]) == (406, "no_codec")
 
 
-async def test_trickled_candidates_need_the_etag_and_a_restart_is_not_done(served: Served) -> None:
+async def test_trickled_candidates_need_the_etag_and_a_restart_the_star(served: Served) -> None:
     await opened(served)
     async with client(served) as http:
         offer = await player_offer()
@@ -117,8 +133,8 @@ async def test_trickled_candidates_need_the_etag_and_a_restart_is_not_done(serve
             (SDP | {"If-Match": etag}, own, 415, "not_a_fragment"),
             (FRAGMENT, own, 428, "no_if_match"),
             (FRAGMENT | {"If-Match": '"no"'}, own, 412, "other_etag"),
-            (FRAGMENT | {"If-Match": "*"}, other, 422, "no_ice_restart"),
-            (FRAGMENT | {"If-Match": etag}, other, 422, "no_ice_restart"),
+            (FRAGMENT | {"If-Match": "*"}, other, 400, "bad_fragment"),
+            (FRAGMENT | {"If-Match": etag}, other, 422, "other_ufrag"),
             (FRAGMENT | {"If-Match": etag}, "a=candidate:x", 400, "bad_fragment"),
         ):
             reply = await http.patch(place, content=body, headers=headers)
@@ -127,6 +143,72 @@ async def test_trickled_candidates_need_the_etag_and_a_restart_is_not_done(serve
         assert (taken.status_code, taken.content, "etag" in taken.headers) == (204, b"", False)
         missing = await http.patch(place + "x", content=own, headers=FRAGMENT | {"If-Match": etag})
         assert missing.status_code == 404
+
+
+async def test_pictures_flow_on_over_an_ice_restart(served: Served) -> None:
+    await opened(served)
+    pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    pc.addTransceiver("video", direction="recvonly")
+    gather_on_loopback(pc)
+    await pc.setLocalDescription(await pc.createOffer())
+    async with client(served) as http:
+        made = await http.post("/v1/rooms/test/whep", content=pc.localDescription.sdp, headers=SDP)
+        place, etag = made.headers["location"], made.headers["etag"]
+        await pc.setRemoteDescription(RTCSessionDescription(made.text, "answer"))
+        track, transport = pc.getReceivers()[0].track, pc.getReceivers()[0].transport.transport
+        await seen(served, track, 5)
+
+        agent, mid = another_agent(transport, []), pc.getTransceivers()[0].mid
+        agent.get_component_candidates = partial(agent.get_component_candidates, addresses=["127.0.0.1"])
+        await agent.gather_candidates()
+        own = Fragment(agent.local_username, agent.local_password, ())
+        body, star = write_fragment(own, "m=video 9 UDP/TLS/RTP/SAVPF 0", mid), {"If-Match": "*"}
+        restarted = await http.patch(place, content=body, headers=FRAGMENT | star)
+        assert (restarted.status_code, restarted.headers["content-type"]) == (200, FRAGMENT["Content-Type"])
+        assert "m=video 9 UDP/TLS/RTP/SAVPF" in restarted.text and f"a=mid:{mid}\r\n" in restarted.text
+        theirs, renewed = read_fragment(restarted.text), restarted.headers["etag"]
+        assert renewed == f'"{theirs.ufrag}"' != etag and len(theirs.candidates) == 1
+        outdated = await http.patch(place, content=body, headers=FRAGMENT | {"If-Match": etag})
+        assert outdated.status_code == 412
+        await seen(served, track, 5)
+
+        agent.remote_username, agent.remote_password = theirs.ufrag, theirs.password
+        for candidate in theirs.candidates:
+            await agent.add_remote_candidate(candidate_to_aioice(candidate))
+        (before,) = transport._connection._protocols
+        await take_over(transport, agent)
+        await served.until(before.transport.is_closing)
+        await seen(served, track, 40)
+        assert pc.connectionState == "connected" and transport.state == "completed"
+        assert (await http.patch(place, content=body, headers=FRAGMENT | {"If-Match": renewed})).status_code == 204
+        assert served.rooms.views()[0].viewers == 2, "as the same participant"
+    await pc.close()
+
+
+async def test_an_ice_restart_that_comes_to_nothing_ends_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ice_restart, "CHECKS_S", 0.1)
+    await opened(served)
+    pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    pc.addTransceiver("video", direction="recvonly")
+    gather_on_loopback(pc)
+    await pc.setLocalDescription(await pc.createOffer())
+    async with client(served) as http:
+        made = await http.post("/v1/rooms/test/whep", content=pc.localDescription.sdp, headers=SDP)
+        await pc.setRemoteDescription(RTCSessionDescription(made.text, "answer"))
+        track = pc.getReceivers()[0].track
+        await seen(served, track, 5)
+        for name in ("lost", "gone"):
+            body, star = f"a=ice-ufrag:{name}\r\na=ice-pwd:{'p' * 22}\r\n", {"If-Match": "*"}
+            assert (
+                await http.patch(made.headers["location"], content=body, headers=FRAGMENT | star)
+            ).status_code == 200
+        await asyncio.sleep(0.15)
+        await seen(served, track, 30)
+        assert pc.connectionState == "connected"
+        assert (await http.delete(made.headers["location"])).status_code == 200
+    await pc.close()
 
 
 async def test_options_get_and_head_are_what_the_drafts_reserve(served: Served) -> None:

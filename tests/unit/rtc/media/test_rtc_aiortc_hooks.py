@@ -30,8 +30,10 @@ async def test_name_mangled_attributes() -> None:
     for name in ("_tx_srtp", "_state", "_RTCDtlsTransport__rx_packets"):
         assert hasattr(transport, name), name
     connection = transport.transport.iceGatherer._connection
-    for name in ("_nominated", "_protocols", "get_component_candidates"):
+    for name in ("_nominated", "_protocols", "get_component_candidates", "_queue"):
         assert hasattr(connection, name), name
+    for name in ("_connection", "_monitor", "_recv", "_send", "_RTCIceTransport__monitor_task"):
+        assert hasattr(transport.transport, name), name
     for name in ("_RTCPeerConnection__iceTransports", "_RTCPeerConnection__remoteDescription"):
         assert hasattr(pc, name), name
     assert hasattr(transceiver, "_headerExtensions") and hasattr(transceiver, "_get_mline_index")
@@ -46,7 +48,9 @@ def test_overridden_methods_are_called_by_their_classes() -> None:
     assert "self.__createTransceiver(" in source and "self.__createDtlsTransport()" in source
     assert "__jitter_buffer.add(packet)" in inspect.getsource(RTCRtpReceiver)
     assert "await self._handle_rtcp_data(data)" in inspect.getsource(RTCDtlsTransport)
-    assert "self.__rx_packets += 1" in inspect.getsource(RTCDtlsTransport)
+    for read in ("self.__rx_packets += 1", "await self.transport._recv()", "await self.transport._send(data)"):
+        assert read in inspect.getsource(RTCDtlsTransport), read
+    assert "await self._queue.get()" in inspect.getsource(aioice.ice.Connection.recvfrom)
     assert "self.get_component_candidates(component=component, addresses=addresses)" in inspect.getsource(
         aioice.ice.Connection
     )
