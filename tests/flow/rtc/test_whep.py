@@ -178,7 +178,10 @@ async def test_pictures_flow_on_over_an_ice_restart(served: Served) -> None:
         (before,) = transport._connection._protocols
         await take_over(transport, agent)
         await served.until(before.transport.is_closing)
-        await seen(served, track, 40)
+        (player,) = (each.connection for each in served.edge.viewers if each.silence_s > 5)
+        heard = player.heard()
+        await served.frames_until(lambda: player.heard() > heard, 200)
+        await seen(served, track, 20)
         assert pc.connectionState == "connected" and transport.state == "completed"
         assert (await http.patch(place, content=body, headers=FRAGMENT | {"If-Match": renewed})).status_code == 204
         assert served.rooms.views()[0].viewers == 2, "as the same participant"
