@@ -89,6 +89,8 @@ async def patched(request: Request, connection: OfferedConnection) -> Response:
 async def _restarted(fragment: Fragment, connection: OfferedConnection) -> Response:
     if not (len(fragment.ufrag) >= UFRAG_MIN and len(fragment.password) >= PASSWORD_MIN):
         raise ApiFault(400, "bad_fragment", "an ICE restart needs ice-ufrag and ice-pwd")
+    if connection.connectionState != "connected":
+        raise ApiFault(422, "not_connected", "there is nothing yet to restart ICE of")
     with offer_faults():
         ours = await connection.restart_ice(fragment)
     return Response(ours, 200, media_type=FRAGMENT, headers={"ETag": connection.etag})

@@ -34,20 +34,20 @@ async def take_over(transport: RTCIceTransport, agent: Connection) -> None:
         async with asyncio.timeout(CHECKS_S):
             await agent.connect()
     except TimeoutError:
-        await _dismiss(agent)
+        await dismiss(agent)
         raise ConnectionError("no pair of candidates got through") from None
     except BaseException:
-        await _dismiss(agent)
+        await dismiss(agent)
         raise
     before, transport._connection = transport._connection, agent
     transport.iceGatherer._connection = agent
     transport._recv, transport._send = agent.recv, agent.send
     transport._RTCIceTransport__monitor_task.cancel()  # type: ignore[attr-defined]
     transport._RTCIceTransport__monitor_task = asyncio.create_task(transport._monitor())  # type: ignore[attr-defined]
-    await _dismiss(before)
+    await dismiss(before)
 
 
-async def _dismiss(agent: Connection) -> None:
+async def dismiss(agent: Connection) -> None:
     """Close it without the end in the queue, which would be the end of DTLS."""
     agent._queue = asyncio.Queue()
     await agent.close()

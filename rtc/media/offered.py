@@ -13,7 +13,7 @@ from aiortc.rtcdtlstransport import RTCDtlsTransport
 from aiortc.rtcicetransport import RTCIceTransport, candidate_from_aioice, candidate_to_aioice
 
 from .ice import HostPolicy, confine
-from .ice_restart import another_agent, take_over
+from .ice_restart import another_agent, dismiss, take_over
 from .ice_servers import IceServer
 from .offer import NO_CODEC, NO_CODEC_DETAIL, BadOffer, Offer, one_codec, read_offer, tagged
 from .trickle import Fragment, write_fragment
@@ -100,14 +100,18 @@ class OfferedConnection(RTCPeerConnection):
         """The peer has another fragment and password: ours, with new candidates, in a fragment. What flows goes on by
         the old addresses until the new ones are found to work. Raises `PortsExhausted`.
         """
-        if self._restarting is not None:
-            self._restarting.cancel()
-        self._restarted = agent = another_agent(self._ice, self._ice_servers)
+        agent = another_agent(self._ice, self._ice_servers)
         agent.remote_username, agent.remote_password = asked.ufrag, asked.password
         confine(agent, self._policy, self._peer_is_local)
-        await agent.gather_candidates()
+        try:
+            await agent.gather_candidates()
+        except BaseException:
+            await dismiss(agent)
+            raise
+        if self._restarting is not None:
+            self._restarting.cancel()
+        self._restarted, self._restarting = agent, asyncio.create_task(self._move_to(agent))
         await self.add_candidates(asked.candidates)
-        self._restarting = asyncio.create_task(self._move_to(agent))
         found = tuple(candidate_from_aioice(candidate) for candidate in agent.local_candidates)
         return write_fragment(Fragment(agent.local_username, agent.local_password, found), *tagged(self._offer.read))
 
