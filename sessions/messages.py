@@ -154,11 +154,13 @@ class FutureView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class SideBySide(ChannelMessage, frozen=True):
     """From about now the picture shows so many futures of the world, which differ from `chunk` on: two in the middle,
-    left and right; three or four by rows of two. Receipts are those of the first. `places` () = one again.
+    left and right; three or four by rows of two. Receipts are those of the first. `places` () = one again. `earlier`:
+    another take of the world stands still; who drives may keep that one.
     """
 
     chunk: int
     places: tuple[FutureView, ...] = ()
+    earlier: bool = False
 
 
 class PromptChanged(ChannelMessage, frozen=True):

@@ -15,7 +15,7 @@ from worldroom.clients.python.room import RoomClient, join
 from worldroom.rtc.wire import Receipt, ServerMessage
 from worldroom.sessions.journal import events
 
-PATIENCE_S = 60
+PATIENCE_S = 240
 
 
 @contextmanager
@@ -52,7 +52,7 @@ async def ready(base: str) -> None:
 async def driving(base: str) -> AsyncIterator[tuple[RoomClient, list[ServerMessage]]]:
     """A viewer that sees pictures, and what it is told from then on."""
     told: list[ServerMessage] = []
-    async with asyncio.timeout(PATIENCE_S), join(f"{base}/r/stop", loopback=True, patience=20.0) as room:
+    async with asyncio.timeout(PATIENCE_S), join(f"{base}/r/stop", loopback=True, patience=60.0) as room:
         room.press("ArrowLeft")
         async for _ in room.frames():
             if room.latency.frames >= 12:

@@ -43,8 +43,13 @@ class SuspendableEngine(EngineClient, Protocol):
         """A session that stands still, for `restore`; None when its history is not whole."""
         ...
 
-    async def restore(self, world: bytes, events: Callable[[Event], None]) -> Opened | Refused:
-        """Go on with a suspended session, paused. Raises ValueError when these bytes are none."""
+    async def restore(self, world: bytes, events: Callable[[Event], None], near: str = "") -> Opened | Refused:
+        """Go on with a suspended session, paused; on the device of session `near`, if that is given. Raises ValueError
+        when these bytes are none."""
+        ...
+
+    def progress(self, session: str) -> Progress:
+        """How far it is, as far as the edge knows."""
         ...
 
     def earliest(self, session: str) -> int:

@@ -106,9 +106,16 @@ class WorkerClient:
         """See `api.SuspendableEngine`."""
         return self._forks.aside(session)
 
-    async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
-        """See `api.SuspendableEngine`."""
+    async def restore(
+        self, world: bytes, events: Callable[[api.Event], None], near: str = ""
+    ) -> api.Opened | api.Refused:
+        """See `api.SuspendableEngine`. All its sessions are near each other."""
         return await self.resume(suspended.loads(world), events)
+
+    def progress(self, session: str) -> api.Progress:
+        """See `api.SuspendableEngine`."""
+        session_log = self._logs.get(session)
+        return api.Progress() if session_log is None else session_log.progress
 
     def earliest(self, session: str) -> int:
         """See `api.SuspendableEngine`."""

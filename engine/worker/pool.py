@@ -79,12 +79,20 @@ class WorkerPool:
         home = self._homes.get(session)
         return None if home is None else home.suspend(session)
 
-    async def restore(self, world: bytes, events: Callable[[api.Event], None]) -> api.Opened | api.Refused:
+    async def restore(
+        self, world: bytes, events: Callable[[api.Event], None], near: str = ""
+    ) -> api.Opened | api.Refused:
         """See `api.SuspendableEngine`: where it fits best."""
         suspension = suspended.loads(world)
         opening = suspension.resume_state.opening
-        worker = self._homes.get(suspension.parts_of) or self._ranked(opening.card)[0]  # a fork stays by its parts
+        home = self._homes.get(near) or self._homes.get(suspension.parts_of)  # a fork stays by its parts
+        worker = home or self._ranked(opening.card)[0]
         return await self._at(worker, opening, worker.resume(suspension, events))
+
+    def progress(self, session: str) -> api.Progress:
+        """See `api.SuspendableEngine`."""
+        home = self._homes.get(session)
+        return api.Progress() if home is None else home.progress(session)
 
     def earliest(self, session: str) -> int:
         """See `api.SuspendableEngine`."""

@@ -69,7 +69,8 @@ class WorldTurned(Event, frozen=True, tag="session.turned", omit_defaults=True):
     rewind has an earlier chunk, a choice that of the end of the future that is kept.
 
     `noise`: the branch its noise is of, where that is not its own (a future that differs by its words or keys alone).
-    `beside`: a future of a fork, which plays beside that of `base`, and goes on if it is chosen.
+    `beside`: a future of a fork, which plays beside that of `base`, and goes on if it is chosen; `held` and
+    `prompt_version`: keys and words of its own.
     """
 
     epoch: int
@@ -79,6 +80,8 @@ class WorldTurned(Event, frozen=True, tag="session.turned", omit_defaults=True):
     participant: str
     noise: int = -1
     beside: bool = False
+    held: tuple[str, ...] = ()
+    prompt_version: int = 0
 
     @property
     def noise_of(self) -> int:

@@ -75,10 +75,21 @@ class EpochScript:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenChoice:
+    """Futures that nobody has chosen between yet, by their epochs: those `beside` the one that plays, or the one that
+    stands still (`still`). They part before chunk `first`.
+    """
+
+    first: int
+    beside: tuple[int, ...] = ()
+    still: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Script:
     """What a session did. `texts`: every prompt by its embedding key; `embeddings`: those whose text was redacted.
-    `playing`: the epoch that goes on. `asked`: prompts by their numbers; `stacks`: adapters by their shares. `parent`:
-    of the session that `opened.origin` names.
+    `playing`: the epoch that goes on; `choice`: between it and others. `asked`: prompts by their numbers; `ready`:
+    their keys; `stacks`: adapters by their shares. `parent`: of the session that `opened.origin` names.
     """
 
     opened: events.SessionOpened
@@ -88,6 +99,8 @@ class Script:
     playing: int = 0
     asked: Mapping[int, events.PromptAsked] = field(default_factory=dict)
     stacks: Mapping[tuple[api.AdapterShare, ...], tuple[AdapterChoice, ...]] = field(default_factory=dict)
+    ready: Mapping[int, str] = field(default_factory=dict)
+    choice: OpenChoice | None = None
     parent: "Script | None" = None
 
     @property
@@ -119,11 +132,12 @@ class Script:
 
     def same_world(self, epoch: int, other: int) -> bool:
         """Whether both epochs played in the same world of the engine, one start after the other."""
-        return self._world(epoch) == self._world(other)
+        return self.world(epoch) == self.world(other)
 
-    def _world(self, epoch: int) -> int:
+    def world(self, epoch: int) -> int:
+        """The epoch with which that world began."""
         script = self.of(epoch)
-        return epoch if script.turned is not None or script.fresh or epoch == self.first else self._world(script.after)
+        return epoch if script.turned is not None or script.fresh or epoch == self.first else self.world(script.after)
 
     def root(self, epoch: int) -> EpochScript:
         """The epoch with whose opening the history of this one begins."""
@@ -194,9 +208,12 @@ class _Reading:
         self.playing = 0
         self.beside: dict[int, int] = {}
         """Epochs of the futures that stand side by side now, by their branch."""
+        self.choice: OpenChoice | None = None
+        self.branches = {0}
         self.asked: dict[int, events.PromptAsked] = {}
         self.stacks: dict[int, tuple[AdapterChoice, ...]] = {}
         self.shares: dict[tuple[api.AdapterShare, ...], tuple[AdapterChoice, ...]] = {(): ()}
+        self.ready: dict[int, str] = {}
         self.texts: dict[str, str] = {}
         self.embeddings: dict[str, bytes] = {}
         self.begun: dict[tuple[int, int], api.Conditions] = {}
@@ -210,20 +227,23 @@ class _Reading:
                 self.playing = 0 if event.origin is None else event.origin.epoch
                 self._start(self.playing, event.seed)
             case events.WeightsLoaded():
-                self.made, self.fresh = MadeBy.of(event), True
+                self.made, self.fresh, self.choice = MadeBy.of(event), True, None
             case events.EpochStarted():
                 self._start(event.epoch, event.seed, event.first_frames)
             case events.WorldTurned():
                 self._turn(event)
             case events.PreferenceChosen():
                 self.playing = self.beside.get(event.chosen, self.playing)
+                self.choice = None
                 self.beside.clear()
             case events.PromptAsked():
                 self.asked[event.number] = event
-            case events.PromptReady() if event.embedding:
-                self.embeddings[event.key] = event.embedding
             case events.PromptReady():
-                self.texts[event.key] = self.asked[event.number].text
+                self.ready[event.number] = event.key
+                if event.embedding:
+                    self.embeddings[event.key] = event.embedding
+                else:
+                    self.texts[event.key] = self.asked[event.number].text
             case events.StackAsked():
                 self.stacks[event.number] = event.stack
             case events.StackReady():
@@ -246,9 +266,13 @@ class _Reading:
         self.starts[event.epoch] = EpochScript(event.epoch, seed, (), self.made, None, event, self.playing)
         if event.beside:
             self.beside[event.branch] = event.epoch
+            self.choice = OpenChoice(event.chunk, beside=tuple(self.beside.values()))
         else:
+            back = event.branch not in self.branches  # else on in a future that there was
+            self.choice = OpenChoice(event.chunk, still=self.playing) if back else None
             self.playing = event.epoch
             self.beside.clear()
+        self.branches.add(event.branch)
 
 
 async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
@@ -262,7 +286,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
         replace(script, chunks=tuple(reading.done.get(epoch, ()))) for epoch, script in sorted(reading.starts.items())
     )
     found = reading.texts, epochs, reading.embeddings, reading.playing, reading.asked, reading.shares
-    return Script(reading.opened, *found)
+    return Script(reading.opened, *found, reading.ready, reading.choice)
 
 
 async def read_session(history: History, session: str) -> Script:

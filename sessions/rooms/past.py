@@ -15,9 +15,9 @@ from ..journal import events
 from ..journal.history import History
 from ..journal.replay import REDACTED
 from ..journal.script import EpochScript, MadeBy, ReplayError, Script, read_session
-from ..messages import Transition
 from ..session.adapters import AdaptersRecord
-from ..session.prompt_versions import PromptPart, PromptsRecord, PromptVersion
+from ..session.prompt_versions import PromptsRecord, PromptVersion
+from ..session.recorded import words_of
 from ..session.spec import SessionRecord
 from .names import fresh_room
 from .playback import ReplayPlan
@@ -165,11 +165,7 @@ def _end(epoch: EpochScript) -> int:
 
 
 def _words(script: Script, number: int) -> PromptVersion | None:
-    asked = script.asked.get(number)
-    if asked is None:
-        return None
-    texts = [script.asked[part.number].text for part in asked.parts]
-    if any(text.startswith(REDACTED) for text in (asked.text, *texts)):
+    words = words_of(script, number)
+    if words is not None and any(text.startswith(REDACTED) for text in (words.text, *(p.text for p in words.parts))):
         raise NoMoment("its words were taken out, so that nobody can go on under them")
-    parts = tuple(PromptPart(part.number, text, part.weight) for part, text in zip(asked.parts, texts, strict=True))
-    return PromptVersion(number, asked.text, Transition.CUT, 0, weight=asked.weight, parts=parts)
+    return words

@@ -275,6 +275,6 @@ class Room:
         )
         if prompt is not None:
             self._audience.send(seat.participant, prompt.changed())
-        if session.turns.beside.lanes:
+        if session.turns.beside.choice:
             self._audience.send(seat.participant, session.turns.beside.told())
         self.wheel.announce()

@@ -3,6 +3,7 @@
 1    driver: who held the wheel, or null
 2    drivers: who held it, one for each player of the card
 3    holders: of each place at the wheel, or null; drivers: how several people drive; version
+4    session: apart_s, prompts: last; a choice between futures stays open
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from ..drivers import TURNS
 from ..session.spec import SessionRecord
 from .seats import SeatRecord
 
-RECORD_VERSION = 3
+RECORD_VERSION = 4
 
 
 class RecordUnreadable(ValueError):
@@ -40,6 +41,8 @@ def read_record(data: bytes) -> RoomRecord:
             found |= {"drivers": str(TURNS), "holders": [found.pop("driver")], "version": RECORD_VERSION}
         elif version == 2:
             found |= {"drivers": str(TURNS), "holders": found["drivers"], "version": RECORD_VERSION}
+        elif version == 3:
+            found["version"] = RECORD_VERSION
         elif version != RECORD_VERSION:
             raise RecordUnreadable(f"another version wrote it (form {version}, this one reads 1 to {RECORD_VERSION})")
         return msgspec.convert(found, RoomRecord)

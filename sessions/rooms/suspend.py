@@ -16,7 +16,8 @@ from ..journal.history import History
 from ..messages import WorldState
 from ..session.prompt_versions import PromptsRecord
 from ..session.session import Session
-from .remade import NotRemade, remade
+from ..session.spec import SessionRecord
+from .remade import NotRemade, remade, show_again
 from .room import Room
 from .suspend_store import SuspendedRoom, SuspendStore, SuspendStoreError
 
@@ -62,7 +63,6 @@ class RoomSuspension:
             return False
         if session.state is not WorldState.HELD or session.prompts.number == 0 or session.next_chunk == 0:
             return False  # nothing has been shown yet
-        session.turns.stand_alone("")  # before the record, which says where the journal ends
         world = self._engine.suspend(session.world)
         if world is None:
             log.warning("a room ends with this server: its world's past is not whole")
@@ -104,18 +104,29 @@ class RoomSuspension:
         if answer.weights != record.weights:
             return await self._by_other_weights(suspended, session, answer)
         session.restore(record, answer.card)
+        if record.apart_s >= 0.0:
+            await self._futures_again(record, session)
         await self._restored(suspended, session)
         return True
+
+    async def _futures_again(self, record: SessionRecord, session: Session) -> None:
+        """What people were shown before the stop they can still choose between."""
+        why = "its journal is not read here"
+        if self._history is not None:
+            why = await show_again(session, record, self._history, self._engine)
+        if why:
+            log.warning("session %s: the futures that were shown cannot be had again: %s", record.name, why)
+            session.turns.stand_alone("")
 
     async def _by_other_weights(self, suspended: SuspendedRoom, session: Session, answer: Opened) -> Refused | bool:
         """The room goes on; its world begins anew, because nothing of it holds for these weights."""
         room, record = suspended.record.room, suspended.record.session
         log.warning("room %s: its world had weights '%s', it begins anew by '%s'", room, record.weights, answer.weights)
         self._engine.post(Close(session=answer.session))
-        versions = record.prompts.versions
+        words = record.prompts.versions[-1] if record.prompts.versions else None
         session.restore(msgspec.structs.replace(record, prompts=PromptsRecord((), {}, 0)), answer.card)
-        session.prompts.go_on(max(version.number for version in (versions[-1], *record.prompts.planned)))
-        refused = await session.turns.begin_elsewhere(answer.card, versions[-1])
+        session.prompts.go_on(record.prompts)
+        refused = await session.turns.begin_elsewhere(answer.card, words)
         if refused is not None:
             session.let_go()
             return refused

@@ -9,7 +9,7 @@ engine, so each of them replays. Knows no viewer.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...engine import api
 from ..audience import Audience
@@ -19,18 +19,22 @@ from .ack import PendingAck
 from .chronicle import Chronicle
 from .futures import Futures
 from .inbox import keymap
-from .lane import TAKEN_MAX, Lane
+from .lane import TAKEN_MAX, Lane, controls_of
 from .prompt_versions import PromptVersion, Wanted
 from .prompting import Prompting
+from .recorded import RecordedFutures
 
 log = logging.getLogger(__name__)
 
 NO_FORK = "no_fork"
+BEHIND_MOST = 2
+"""Chunks that a future beside the leading one may be late: after a death each is made again by itself."""
+WAITS_MOST_S = 60.0
 
 
 class Beside:
     """`take` gets events of worlds that are made, `ended` the code of a fault that ends one of them. `fault`: tells and
-    counts one."""
+    counts one; `go_on`: begins a chunk of the leading world that waited."""
 
     def __init__(
         self,
@@ -42,10 +46,11 @@ class Beside:
         take: Callable[[api.Event], None],
         ended: Callable[[str], None],
         fault: Callable[[api.Fault], None],
+        go_on: Callable[[], None],
     ) -> None:
         self._futures, self._door, self._chronicle = futures, door, chronicle
         self._prompting, self._audience, self._take = prompting, audience, take
-        self._ended, self._fault = ended, fault
+        self._ended, self._fault, self._go_on = ended, fault, go_on
         self.lanes: tuple[Lane, ...] = ()
         self.busy = False
         """A fork is on its way."""
@@ -54,6 +59,13 @@ class Beside:
         self._waiting: tuple[Lane, ...] = ()
         self._conditions: OrderedDict[int, api.Conditions] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
+        self._given_up: asyncio.TimerHandle | None = None
+        """When the leading one waits no longer."""
+
+    @property
+    def choice(self) -> bool:
+        """Whether there are futures to choose between."""
+        return bool(self.lanes) or self._futures.other is not None
 
     @property
     def worlds(self) -> tuple[str, ...]:
@@ -63,7 +75,7 @@ class Beside:
     def told(self) -> SideBySide:
         """What is shown now, for everybody and for who comes."""
         if not self.lanes:
-            return SideBySide(chunk=self._futures.next_chunk)
+            return SideBySide(chunk=self._futures.next_chunk, earlier=self._futures.other is not None)
         leads = FutureView(branch=self._futures.now.branch)
         return SideBySide(chunk=self.first, places=(leads, *(lane.view() for lane in self.lanes)))
 
@@ -77,12 +89,10 @@ class Beside:
             return
         self.busy = True
         ack.reply(Accepted(id=ack.id))
-        keys = keymap(card.controls)
         noise = self._futures.now.noise
         lanes = []
         for way in message.others:
-            held = {keys[key] for key in way.held}
-            controls = tuple(float(index in held) for index in range(len(card.controls))) if way.held else None
+            controls = controls_of(card, way.held)
             own = way.prompt is not None or controls is not None
             lanes.append(Lane(self._futures.beside(noise if own else None), held=way.held, controls=controls))
         self._task = asyncio.get_running_loop().create_task(self._fork(lanes, message.others, participant, ack))
@@ -143,14 +153,34 @@ class Beside:
         for lane in self.lanes:
             lane.future.first = answer.chunk
             epoch, branch, noise = lane.future.epoch, lane.future.branch, lane.future.foreign_noise
-            turned = events.WorldTurned(epoch, answer.chunk, branch, base, participant, noise, beside=True)
-            self._chronicle.record(turned, epoch, branch)
+            turned = epoch, answer.chunk, branch, base, participant, noise, True, lane.held, lane.number
+            self._chronicle.record(events.WorldTurned(*turned), epoch, branch)
         self._door.post(api.ShowBeside(session=leads, others=self.worlds))
         self._audience.tell(self.told())
         ack.reply(Applied(id=ack.id, chunk=answer.chunk))
         for lane in self.lanes:
             self._begin(lane)
         return None
+
+    async def again(self, shown: RecordedFutures, worlds: Sequence[bytes]) -> str:
+        """The futures that an earlier server showed stand beside the one that leads again, which stands still. Why not,
+        '' = they do."""
+        futures, engine, problem = self._futures, self._futures.engine, ""
+        assert engine is not None, "the world that leads was restored"
+        self._waiting = shown.lanes
+        for world in worlds:
+            try:
+                answer = await engine.restore(world, self._take, near=futures.world)
+                problem = answer.detail if isinstance(answer, api.Refused) else ""
+            except ValueError as error:
+                problem = str(error)
+            if problem:
+                break
+        self._waiting, self.first, self.lanes = (), shown.first, shown.lanes
+        if not problem:
+            self._conditions.update(sorted(shown.conditions.items())[-TAKEN_MAX:])
+            self._door.post(api.ShowBeside(session=futures.world, others=self.worlds))
+        return problem
 
     # ---- while they play --------------------------------------------------------------------------------------------
 
@@ -161,6 +191,20 @@ class Beside:
             self._conditions.popitem(last=False)
         for lane in self.lanes:
             self._begin(lane)
+
+    def behind(self, chunk: int) -> bool:
+        """Whether one of the others is so late that the leading one has to wait with this chunk; not for ever."""
+        late = any(lane.begins < chunk - BEHIND_MOST for lane in self.lanes)
+        if late and self._given_up is None:
+            self._given_up = asyncio.get_running_loop().call_later(WAITS_MOST_S, self._ended, "late")
+        elif not late:
+            self._stop_waiting()
+        return late
+
+    def _stop_waiting(self) -> None:
+        if self._given_up is not None:
+            self._given_up.cancel()
+        self._given_up = None
 
     def take(self, event: api.Event) -> bool:
         """An event of one of the other futures; False when it is of none of them."""
@@ -198,6 +242,7 @@ class Beside:
         self._chronicle.record(begun, lane.future.epoch, lane.future.branch)
         keep = self._chronicle.wants_latents(lane.future.epoch, chunk)
         self._door.post(api.Begin(lane.future.world, chunk, conditions, keep))
+        self._go_on()
 
     # ---- the end ----------------------------------------------------------------------------------------------------
 
@@ -208,6 +253,7 @@ class Beside:
 
     def end(self, keep: Lane | None) -> None:
         """They part for good: that lane goes on, or (None) the one that leads. Call before the world is another one."""
+        self._stop_waiting()
         lanes, self.lanes, leads = self.lanes, (), self._futures.world
         self._door.post(api.ShowBeside(session=leads if keep is None else keep.future.world))
         for lane in lanes:
@@ -216,3 +262,12 @@ class Beside:
         if keep is not None:
             self._door.post(api.Close(session=leads))
         self._audience.tell(self.told())
+        if keep is None:
+            self._go_on()
+
+    def leave(self) -> None:
+        """They are left as they are, unjudged, for whoever restores the session."""
+        self._stop_waiting()
+        lanes, self.lanes = self.lanes, ()
+        for lane in lanes:
+            self._door.post(api.Close(session=lane.future.world))

@@ -14,6 +14,7 @@ from ..audience import Audience
 from ..counters import RoomsCounters
 from ..journal import events
 from .adapters import SessionStack
+from .beside import Beside
 from .chronicle import Chronicle
 from .futures import Futures
 from .helm import Helm
@@ -25,7 +26,7 @@ from .prompts import PromptMemory
 class Chunks:
     """`epoch`: the world's; `next`: the chunk after the last that was begun; `card` None until the session is open.
 
-    `began(chunk, conditions)` hears of every chunk that the world that plays begins.
+    `beside()`: the futures that play beside it.
     """
 
     def __init__(
@@ -39,16 +40,16 @@ class Chunks:
         prompts: PromptMemory,
         prompting: Prompting,
         adapters: SessionStack,
-        began: Callable[[int, api.Conditions], None],
+        beside: Callable[[], Beside],
     ) -> None:
         self._door, self._chronicle, self._counters, self._audience = door, chronicle, counters, audience
-        self._inflight, self._futures, self._began = inflight, futures, began
+        self._inflight, self._futures, self._beside = inflight, futures, beside
         self._prompts, self._prompting, self._adapters = prompts, prompting, adapters
         self.epoch, self.next = 0, 0
         self.card: api.CardInfo | None = None
         self.helm = Helm()
-        self._first: int | None = None
-        """The chunk that is due while the world waits for its first prompt."""
+        self._due: int | None = None
+        """The chunk that is due while the world waits."""
 
     def open(self, card: api.CardInfo, vote: bool) -> None:
         """The session is open. `vote`: several drivers steer by vote."""
@@ -59,16 +60,17 @@ class Chunks:
             self.due(chunk)
 
     def due(self, chunk: int) -> None:
-        """Begin it. The first chunk of a world waits for the embedding of its first prompt; no later one ever waits."""
-        if self.card is None or self._prompts.first_waits or self._adapters.waits:
-            self._first = chunk
+        """Begin it. The first chunk of a world waits for its first prompt and adapters; one beside which others play
+        waits for those that are late."""
+        if self.card is None or self._prompts.first_waits or self._adapters.waits or self._beside().behind(chunk):
+            self._due = chunk
         else:
             self._begin(chunk, self.card)
 
     def go_on(self) -> None:
-        """Begin the first chunk, if it waits and need not wait any more."""
-        if self._first is not None:
-            self.due(self._first)
+        """Begin the chunk that waits, if it need not wait any more."""
+        if self._due is not None:
+            self.due(self._due)
 
     def done(self, event: api.ChunkDone) -> None:
         self._counters.chunks_done += 1
@@ -91,7 +93,7 @@ class Chunks:
     def turned(self, epoch: int) -> None:
         """The world that plays is another one, in a new epoch."""
         self._void(self.epoch, self.next - 1)
-        self.epoch = epoch
+        self.epoch, self._due = epoch, None
         self.helm.flush()
 
     def shown(self, frame: api.Frame) -> None:
@@ -103,7 +105,7 @@ class Chunks:
         self._audience.show(frame, self._inflight.inputs(frame))
 
     def _begin(self, chunk: int, card: api.CardInfo) -> None:
-        self._first = None
+        self._due = None
         self._prompting.begin(chunk)
         shares = self._adapters.now.shares
         conditions = self._inflight.begin(self.epoch, chunk, card, self.helm, self._prompts, shares)
@@ -113,7 +115,7 @@ class Chunks:
         # Last, because the engine may answer within the call.
         keep = self._chronicle.wants_latents(self.epoch, chunk)
         self._door.post(api.Begin(self._futures.world, chunk, conditions, keep))
-        self._began(chunk, conditions)
+        self._beside().began(chunk, conditions)
 
     def _void(self, epoch: int, chunk: int) -> None:
         if self._inflight.cancelled(epoch, chunk, same_world=epoch == self.epoch):

@@ -8,8 +8,11 @@ makes it again behind what was shown last, so frames' numbers and times never go
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
+
+import msgspec
 
 from ...clock import Clock
 from ...engine import api
@@ -31,7 +34,10 @@ class MadeChunk:
 
 @dataclass(slots=True)
 class Future:
-    """A world in the engine from chunk `first` on; made in `epoch`, with the noise of branch `noise`."""
+    """A world in the engine from chunk `first` on; made in `epoch`, with the noise of branch `noise`.
+
+    `remake(into, progress)`: its bytes, where no world of this engine is it because an earlier server showed it.
+    """
 
     world: str
     branch: int
@@ -39,6 +45,14 @@ class Future:
     first: int
     noise: int
     made: tuple[MadeChunk, ...] = ()
+    remake: Callable[[str, api.Progress], Awaitable[bytes]] | None = None
+    judged: bool = False
+    """Somebody has said already which is better, and what they wanted could not be had."""
+
+    @property
+    def next_chunk(self) -> int:
+        """Behind the last one that was made."""
+        return self.made[-1].chunk + 1 if self.made else self.first
 
     @property
     def foreign_noise(self) -> int:
@@ -61,11 +75,12 @@ class Future:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Where the session goes on: `prompt_version` None = under the prompt of now."""
+    """Where the session goes on: `prompt_version` None = under the prompt of now. `data`: the world, or what makes it;
+    that raises ValueError when it cannot."""
 
     future: Future
     base: int
-    data: bytes
+    data: bytes | Callable[[], Awaitable[bytes]]
     prompt_version: int | None
 
 
@@ -128,9 +143,14 @@ class Futures:
         own = self.branches if noise is None else noise
         return Future(f"{self._session}.{epoch}", self.branches, epoch, 0, own)
 
-    def parted(self) -> None:
-        """Futures play side by side from now on."""
-        self._forked_at = self._clock.now()
+    def parted(self, since_s: float = 0.0) -> None:
+        """There are several futures, from now on or for so many seconds already."""
+        self._forked_at = self._clock.now() - since_s
+
+    def shown_before(self, made: Iterable[MadeChunk], still: Future | None) -> None:
+        """An earlier server had made that of the world that plays, and another future that stands still."""
+        self._made.extend(made)
+        self.other = still
 
     @property
     def seconds(self) -> float:
@@ -176,9 +196,14 @@ class Futures:
         other, engine = self.other, self.engine
         if other is None or engine is None:
             return None
-        epoch, chunk = self.epochs + 1, other.made[-1].chunk + 1 if other.made else other.first
+        epoch, chunk, remake = self.epochs + 1, other.next_chunk, other.remake
         future = Future(f"{self._session}.{epoch}", other.branch, epoch, chunk, other.noise)
-        data = engine.fork(other.world, future.world, chunk, other.noise, epoch, self.world)
+        data: bytes | Callable[[], Awaitable[bytes]] | None
+        if remake is None:
+            data = engine.fork(other.world, future.world, chunk, other.noise, epoch, self.world)
+        else:
+            shown = msgspec.structs.replace(engine.progress(self.world), epoch=epoch, chunk=chunk, paused=False)
+            data = partial(remake, future.world, shown)
         if data is None:
             return None
         return Turn(future, other.epoch, data, other.made[-1].prompt_version if other.made else None)
@@ -189,7 +214,8 @@ class Futures:
         """
         assert self.engine is not None, "there is a turn, so there is an engine that can fork"
         try:
-            answer = await self.engine.restore(turn.data, take)
+            data = turn.data if isinstance(turn.data, bytes) else await turn.data()
+            answer = await self.engine.restore(data, take)
         except ValueError as problem:
             return api.Refused(turn.future.world, api.RefusalReason.CONFLICT, str(problem), 0, 0.0)
         return answer if isinstance(answer, api.Refused) else None

@@ -6,16 +6,24 @@
 Knows neither journal nor engine.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import msgspec
 
-from ...engine.api import Conditions, PromptShare
+from ...engine.api import CardInfo, Conditions, PromptShare
 from ..messages import FutureView
 from .futures import Future, MadeChunk
+from .inbox import keymap
 from .prompt_versions import PromptVersion
 
 TAKEN_MAX = 64
+
+
+def controls_of(card: CardInfo, held: Collection[str]) -> tuple[float, ...] | None:
+    """What those keys press; None = there are none."""
+    pressed = {index for key, index in keymap(card.controls).items() if key in held}
+    return tuple(float(index in pressed) for index in range(len(card.controls))) if held else None
 
 
 @dataclass(slots=True)
@@ -33,9 +41,14 @@ class Lane:
     made: list[MadeChunk] = field(default_factory=list)
 
     @property
-    def next_chunk(self) -> int:
-        """Behind the last one that was committed."""
-        return self.made[-1].chunk + 1 if self.made else self.future.first
+    def number(self) -> int:
+        """Of its own prompt, 0 = none."""
+        return 0 if self.version is None else self.version.number
+
+    @property
+    def begins(self) -> int:
+        """The chunk that it begins next."""
+        return 1 + max((*self.taken, (self.made[-1].chunk if self.made else self.future.first - 1)))
 
     def steered(self, conditions: Conditions) -> Conditions:
         """What steers the leading future, as it steers this one."""

@@ -88,10 +88,11 @@ class PromptVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 class PromptsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The prompt memory: versions that took effect, oldest first, and the mix that the last one began from.
 
-    `planned`: those that wait for their chunk.
+    `planned`: those that wait for their chunk. `last`: the highest number that was given.
     """
 
     versions: tuple[PromptVersion, ...]
     start: dict[str, float]
     played: int
     planned: tuple[PromptVersion, ...] = ()
+    last: int = 0

@@ -193,18 +193,22 @@ class PromptMemory:
 
     def record(self) -> PromptsRecord:
         """Everything but what waits for its embedding and rebuilds to come."""
-        return PromptsRecord(self.versions(), dict(self._start), self._played, tuple(self._planned.values()))
+        return PromptsRecord(
+            self.versions(), dict(self._start), self._played, tuple(self._planned.values()), self._last
+        )
 
     def restore(self, record: PromptsRecord) -> None:
         """Be what was recorded; for a memory that was never asked."""
         self._versions.extend(record.versions)
         self._known.extend(record.versions)
         self._planned.update({version.number: version for version in record.planned})
-        self._last, self._start, self._played = max(self.number, *self._planned, 0), dict(record.start), record.played
+        self._last = max(record.last, self.number, *self._planned)
+        self._start, self._played = dict(record.start), record.played
 
-    def go_on(self, number: int) -> None:
-        """No version is known any more; numbers go on behind that one."""
-        self._last = number
+    def go_on(self, record: PromptsRecord) -> None:
+        """No version of that is known any more; numbers go on behind them."""
+        numbers = (version.number for version in (*record.versions, *record.planned))
+        self._last = max((record.last, *numbers))
 
     def settle(self) -> None:
         """End a blend at once, for a world that starts anew: it has nothing to rebuild either."""

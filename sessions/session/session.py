@@ -62,11 +62,11 @@ class Session:
         self._faults = FaultsTold(self.record, audience, self._prompting, self.adapters, counters, clock)
         chronicled = self._chronicle, counters, audience, self._inflight, self._futures
         steering = self.prompts, self._prompting, self.adapters
-        self._chunks = Chunks(door, *chronicled, *steering, lambda *begun: self.turns.beside.began(*begun))
+        self._chunks = Chunks(door, *chronicled, *steering, lambda: self.turns.beside)
         told = self._chronicle, self._prompting, self.prompts, self._inflight, audience
         asked = self._playing, spec.seed_of
-        begin, fault = self._chunks.due, self._faults.tell
-        self.turns = Turns(spec.seed, self._futures, door, *told, *asked, self._turned, begin, self.take, fault)
+        begin, fault, go_on = self._chunks.due, self._faults.tell, self._chunks.go_on
+        self.turns = Turns(spec.seed, self._futures, door, *told, *asked, self._turned, begin, self.take, fault, go_on)
 
     @property
     def epoch(self) -> int:
@@ -138,11 +138,13 @@ class Session:
         world, noises = self._futures.recorded()
         kept = self.prompts.record(), world
         ratable = self._chronicle.ratable if shown else ()
-        return SessionRecord(*names, *at, paused, number, *kept, *noises, self.adapters.now, ratable)
+        apart_s = self._futures.seconds if self.turns.beside.choice else -1.0
+        return SessionRecord(*names, *at, paused, number, *kept, *noises, self.adapters.now, ratable, apart_s)
 
     def let_go(self) -> None:
-        """It was suspended: the engine frees its slot, the journal stays open for whoever restores it."""
-        self.turns.stand_alone("")
+        """It was suspended: the engine frees its slot, the journal stays open for whoever restores it, and so does a
+        choice between futures."""
+        self.turns.beside.leave()
         self.state = messages.WorldState.CLOSED
         self._futures.forget_other()
         self._door.post(api.Close(session=self.world))

@@ -26,7 +26,8 @@ class ShownChunk(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`journaled`: the number of its last event. `paused`: the driver had stopped the world. `noise`: the branch its
-    noise is of, -1 = `branch`. `branches`, `epochs`: the highest that there were. `shown`: what can be rated."""
+    noise is of, -1 = `branch`. `branches`, `epochs`: the highest that there were. `shown`: what can be rated.
+    `apart_s`: so long there have been futures that nobody has chosen between, -1 = there are none."""
 
     name: str
     card: str
@@ -44,6 +45,7 @@ class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epochs: int = 0
     adapters: AdaptersRecord = AdaptersRecord()
     shown: tuple[ShownChunk, ...] = ()
+    apart_s: float = -1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ epoch.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...engine import api
 from ..audience import Audience
@@ -22,6 +22,7 @@ from .lane import Lane
 from .prompt_versions import PromptVersion
 from .prompting import Prompting
 from .prompts import PromptMemory
+from .recorded import RecordedFutures
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class Turns:
 
     `playing`: the card of a world that runs, else None; `seed_of(epoch)`: a seed that it has not had.
     `turned(epoch)`: its world is another one; `begin(chunk)`: which waits for the conditions of that chunk; `take`:
-    events of worlds that are made; `fault`: tells and counts one.
+    events of worlds that are made; `fault`: tells and counts one; `go_on`: begins a chunk that waited for others.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Turns:
         begin: Callable[[int], None],
         take: Callable[[api.Event], None],
         fault: Callable[[api.Fault], None],
+        go_on: Callable[[], None],
     ) -> None:
         self._seed, self._futures, self._door, self._chronicle = seed, futures, door, chronicle
         self._prompting, self._prompts, self._inflight, self._audience = prompting, prompts, inflight, audience
@@ -65,7 +67,7 @@ class Turns:
         self._turned, self._begin, self._take, self._fault = turned, begin, take, fault
         self._turning: asyncio.Task[None] | None = None
         given = door, chronicle, prompting, audience
-        self.beside = Beside(futures, *given, take, lambda code: self.stand_alone(""), fault)
+        self.beside = Beside(futures, *given, take, lambda code: self.stand_alone(""), fault, go_on)
 
     @property
     def busy(self) -> bool:
@@ -111,20 +113,33 @@ class Turns:
             return
         branches, chunk, context, seconds = compared
         chosen = other.branch if turn is not None else self._futures.now.branch
-        self._judged(participant, chunk, context, branches, chosen, keep, seconds)
+        if not other.judged:
+            other.judged = True
+            self._judged(participant, chunk, context, branches, chosen, keep, seconds)
         ack.reply(Accepted(id=ack.id))
         if turn is not None:
             self._turn(turn, False, participant, ack)
         else:
             self._futures.forget_other()
+            self._audience.tell(self.beside.told())
             ack.reply(Applied(id=ack.id, chunk=self._futures.next_chunk))
 
     def stand_alone(self, participant: str) -> None:
-        """The leading future goes on alone, unjudged: the world is about to be another one, or to stand still."""
+        """The leading future goes on alone, unjudged: the world is about to be another one, or to end."""
         if self.beside.lanes:
             self._part(participant, Keep.SKIP, 0)
 
-    async def begin_elsewhere(self, card: api.CardInfo, words: PromptVersion) -> api.Refused | None:
+    async def show_again(self, shown: RecordedFutures, worlds: Sequence[bytes], apart_s: float) -> str:
+        """Have the futures that an earlier server showed; nobody has chosen between them. `worlds`: of those that play
+        beside. Why that cannot be, '' = it is so."""
+        for version in (*shown.versions, *(lane.version for lane in shown.lanes)):
+            if version is not None:
+                self._prompts.know(version)
+        self._futures.shown_before(shown.made, shown.still)
+        self._futures.parted(apart_s)
+        return await self.beside.again(shown, worlds) if shown.lanes else ""
+
+    async def begin_elsewhere(self, card: api.CardInfo, words: PromptVersion | None) -> api.Refused | None:
         """The weights that made this world are here no more: it begins anew with those of now, under those words, and
         stands still. The refusal when it has no place."""
         future, early = self._futures.elsewhere(), deque[api.Event]()
@@ -223,6 +238,7 @@ class Turns:
         branch, noise = future.branch, future.foreign_noise
         turned = events.WorldTurned(future.epoch, future.first, branch, turn.base, participant, noise)
         self._chronicle.record(turned)
+        self._audience.tell(self.beside.told())
         version = self._prompts.turn_to(turn.prompt_version)
         if version is not None:
             self._audience.tell(version.changed())
@@ -258,5 +274,6 @@ class Turns:
         self._chronicle.branch = left.branch
         epoch, chunk, noise = turn.future.epoch, self._futures.next_chunk, left.foreign_noise
         self._chronicle.record(events.WorldTurned(epoch, chunk, left.branch, left.epoch, "", noise))
+        self._audience.tell(self.beside.told())
         self._prompting.ask_again()
         self._door.post(api.Resume(session=left.world))

@@ -52,7 +52,7 @@
 /** @typedef {{ type: 'problem', code: string, detail: string, id?: number | null }} Problem */
 /** @typedef {{ type: 'statechanged', state: WorldState, epoch: number }} StateChanged */
 /** @typedef {{ branch: number, prompt: string, held: string[] }} FutureView */
-/** Futures in one picture, by rows of two; none = one again. @typedef {{ type: 'sidebyside', chunk: number, places: FutureView[] }} SideBySide */
+/** Futures in one picture, by rows of two; none = one again. `earlier`: another take stands still, which may be kept. @typedef {{ type: 'sidebyside', chunk: number, places: FutureView[], earlier?: boolean }} SideBySide */
 /** @typedef {{ type: 'promptchanged', version: number, text: string, understood?: string[], missed?: string[], weight?: number, others?: WeighedText[] }} PromptChanged */
 /** @typedef {{ type: 'adapterschanged', version: number, stack: AdapterChoice[] }} AdaptersChanged */
 /** @typedef {{ participant: string, name: string }} Person */

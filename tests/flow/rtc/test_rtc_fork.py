@@ -1,10 +1,12 @@
-"""Futures side by side on a real server: one stream, each by its own noise, words or keys, and every one replays."""
+"""Futures side by side on a real server: one stream, each by its own noise, words or keys; its worker is killed, then
+the server, and the choice is still open. Every one replays."""
 
 import asyncio
 import os
 import signal
 from pathlib import Path
 
+from worldroom.clients.bench.server import free_port
 from worldroom.rtc.wire import Keep, Receipt, SideBySide, Way
 from worldroom.sessions.journal import events
 from worldroom.tests.real_server import driving, journaled, ready, replayed, served, watched
@@ -17,7 +19,8 @@ def workers(server: int) -> list[int]:
 
 
 async def played(folder: Path) -> tuple[str, list[Receipt]]:
-    with served(folder) as (process, base):
+    port = free_port()
+    with served(folder, port) as (process, base):
         await ready(base)
         seen: list[Receipt] = []
         async with driving(base) as (room, told):
@@ -36,12 +39,19 @@ async def played(folder: Path) -> tuple[str, list[Receipt]]:
             for pid in workers(process.pid):
                 os.kill(pid, signal.SIGKILL)
             seen += await watched(room, 40)
-            await room.applied(await room.choose(Keep.OTHER))
-            seen += await watched(room, 12)
-            await room.applied(await room.regenerate())
-            seen += await watched(room, 8)
-        process.terminate()
-        process.wait()
+            process.kill()
+            process.wait()
+            told.clear()
+            with served(folder, port) as (again, _):
+                while not any(isinstance(message, SideBySide) and message.places for message in told):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+                seen += await watched(room, 24)
+                await room.applied(await room.choose(Keep.OTHER))
+                seen += await watched(room, 12)
+                await room.applied(await room.regenerate())
+                seen += await watched(room, 8)
+                again.terminate()
+                again.wait()
         return room.welcome.session, seen
 
 
@@ -59,7 +69,8 @@ def test_futures_side_by_side_are_one_stream_and_every_one_replays(tmp_path: Pat
     assert len({branch.digests[0] for branch in first.branches}) == 4
     assert [branch.prompt_version for branch in first.branches] == [1, 1, 2, 1]
     assert set(first.branches[3].controls) == {tuple(first.branches[3].controls[0])}
-    assert second.chosen == 4
+    assert second.chosen == 4 and [branch.branch for branch in second.branches] == [2, 4]
+    assert all(len(branch.digests) > 40 for branch in second.branches), "before the kill and after it"
     code, report = replayed(session, tmp_path)
     done = [event for event in happened if isinstance(event, events.ChunkCommitted)]
     assert (code, report["same"], report["chunks"]) == (0, True, len(done)), report

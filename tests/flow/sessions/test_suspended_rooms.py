@@ -261,7 +261,7 @@ async def test_a_room_that_a_later_version_suspended_begins_anew_and_the_log_say
         _, screen = await here.join(token)
         welcome = screen.messages[0]
         assert isinstance(welcome, Welcome) and welcome.session != before.session
-        assert "another version wrote it (form 9, this one reads 1 to 3)" in caplog.text
+        assert "another version wrote it (form 9, this one reads 1 to 4)" in caplog.text
 
 
 async def test_two_who_shared_the_wheel_find_their_own_places_again(redis: EmbeddedRedis) -> None:

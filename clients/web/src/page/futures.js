@@ -37,7 +37,7 @@ export class Futures {
     this.drives = false;
     this.again.addEventListener('click', () => {
       panel.close();
-      void this.#ask(this.does.again()).then((done) => this.#show(done || this.earlier, this.places));
+      void this.#ask(this.does.again());
     });
     this.several.addEventListener('click', () => {
       panel.close();
@@ -53,9 +53,12 @@ export class Futures {
     this.#show(this.earlier, this.places);
   }
 
-  /** Futures side by side, none = one again. @param {FutureView[]} places */
-  beside(places) {
-    this.#show(false, places);
+  /**
+   * As the server says it: futures side by side, none = one again; whether an earlier take stands still.
+   * @param {FutureView[]} places @param {boolean} earlier
+   */
+  stand(places, earlier) {
+    this.#show(earlier, places);
   }
 
   /** @param {boolean} earlier @param {FutureView[]} places */

@@ -186,7 +186,7 @@ room.on('welcome', arrive);
 room.on('problem', ({ detail }) => toast(detail));
 room.on('message', (message) => {
   if (message.type === 'receipt' && !picture.tells) caps.applied(message.applied);
-  if (message.type === 'sidebyside') futures.beside(message.places);
+  if (message.type === 'sidebyside') futures.stand(message.places, message.earlier === true);
   if (message.type === 'promptchanged') promptBox.changed(world.prompt);
   if (message.type === 'adapterschanged') adapters.changed(world.stack);
 });
@@ -234,7 +234,7 @@ function arrive(welcome) {
   promptBox.suggest(welcome.suggestions, welcome.recache === true, welcome.prompt_chars ?? 0, welcome.prompts_max ?? 1);
   promptBox.pace(welcome.fps);
   promptBox.changed(world.prompt);
-  futures.beside([]);
+  futures.stand([], false);
   firstFrame.offer(welcome.first_frame ?? null);
   adapters.offer(welcome.adapters ?? [], world.stack);
   notice.lease_s = welcome.lease_s ?? 0;

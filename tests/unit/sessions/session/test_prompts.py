@@ -112,7 +112,7 @@ def test_what_is_put_aside_of_a_memory_that_waits_for_nothing_more() -> None:
     memory.ask("night", CUT, 0)
     assert msgspec.json.encode(memory.record()) == (
         b'{"versions":[{"number":1,"text":"day","transition":"cut","frames":0,"key":"key of day"}],'
-        b'"start":{},"played":0}'
+        b'"start":{},"played":0,"last":2}'
     )
 
 
