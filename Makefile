@@ -38,9 +38,9 @@ check: setup  ## format, lint, types, import rules
 	.venv/bin/lint-imports --no-cache
 	clients/web/node_modules/.bin/tsc --project clients/web
 
-test: check  ## every check, then every test from unit to browser
+test: check  ## every check, then every test from unit to browser; one file at a time in each of two processes
 	@tests/browser/ensure_chromium
-	.venv/bin/pytest
+	OMP_NUM_THREADS=1 .venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 slow: setup  ## the long form of the slow suites
 	.venv/bin/pytest -m slow --timeout 3600

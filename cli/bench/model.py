@@ -135,6 +135,7 @@ def _title(report: ModelReport) -> str:
     return f"{report.card}, {how}, {report.steps} steps on {report.device}"
 
 
+@rows_bench.one_thread()
 def measure(loaded: LoadedCard, chunks: int, seed: int, rows: Sequence[int], repeats: int) -> ModelReport:
     """One session through `chunks` chunks after the opening one; then steps of `rows` rows, `repeats` times."""
     from ...models import catalog

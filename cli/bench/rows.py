@@ -28,7 +28,7 @@ def measure(loaded: LoadedCard, counts: Sequence[int], repeats: int) -> tuple[Ro
     """Every step kind at every count, both ways in turn, on one thread as in the worker. Allocates the slots anew."""
     loaded.runtime.allocate(max(counts))
     kinds = [kind for loop in loaded.card.loops for kind in loop.steps]
-    with _one_thread():
+    with one_thread():
         return tuple(_figure(loaded, kind, count, repeats) for kind in kinds for count in counts)
 
 
@@ -63,8 +63,8 @@ def _times(spent_ms: Sequence[float]) -> Times:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Of torch, where a card uses it."""
+def one_thread() -> Iterator[None]:
+    """Of torch, where a card uses it: a device's own thread works in one."""
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch else 1
     if torch:
