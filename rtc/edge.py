@@ -28,7 +28,7 @@ from .media.ice_servers import IceServer, IceServersSpec
 from .media.offer import BadOffer
 from .media.offered import CLOSE_TIMEOUT
 from .totals import EdgeTotals, plus
-from .viewer import LINGER, PLAYER_SILENCE_TIMEOUT, Viewer
+from .viewer import LINGER, PLAYER_SILENCE_TIMEOUT, EndedEarly, Viewer
 from .wire import AnswerBody, OfferBody
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,8 @@ class Edge:
         self._untold = 0
 
     async def take_offer(self, room: str, offer: OfferBody, newcomer: Newcomer) -> AnswerBody | Refused:
-        """Seat a viewer. `BadOffer`, `BadDrivers`, `PortsExhausted` or `TooManyViewers` leave nothing behind."""
+        """Seat a viewer. `BadOffer`, `BadDrivers`, `PortsExhausted`, `TooManyViewers` or `EndedEarly` leave nothing
+        behind."""
         taken = await self._take(room, offer, newcomer)
         if isinstance(taken, Refused):
             return taken
@@ -178,6 +179,8 @@ class Edge:
                 return joined
             viewer.seated(joined)
             async with self._gate:
+                if viewer.over:
+                    raise EndedEarly(viewer.over)
                 answer = await viewer.connection.answer()
             viewer.answered = True
             return viewer, answer, joined
@@ -186,7 +189,10 @@ class Edge:
             raise
         except Exception as error:
             self._failed(error)
+            ended = viewer.over
             viewer.leave("offer failed")
+            if ended:
+                raise EndedEarly(ended) from None
             raise
 
     def start(self) -> None:
@@ -289,4 +295,4 @@ class Edge:
                     fanout.settle_bitrate(now, BITRATE_INTERVAL)
 
 
-__all__ = ["BadOffer", "Edge", "EdgeSpec", "Newcomer", "TooManyViewers"]
+__all__ = ["BadOffer", "Edge", "EdgeSpec", "EndedEarly", "Newcomer", "TooManyViewers"]

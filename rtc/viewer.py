@@ -53,6 +53,14 @@ class ViewerCounts:
     keys_requested: int = 0
 
 
+class EndedEarly(ConnectionError):
+    """A viewer was at its end before it had an answer; `code` is the problem that it would have been told."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(f"the connection ended before its answer: {code}")
+        self.code = code
+
+
 class Viewer:
     """A sink of its room and the feedback of its stream. `gone` is called once, when it has left."""
 
@@ -69,6 +77,8 @@ class Viewer:
         self.fanout = fanout
         self.counts = ViewerCounts()
         self.answered = False
+        self.over = ""
+        """Why it ends, or has ended."""
         self.silence_s = SILENCE_TIMEOUT
         self.connection = ViewerConnection(clock, self, policy, viewer_is_local, ice_servers, self._too_much)
         self.connection.on("datachannel", self._opened)
@@ -108,6 +118,7 @@ class Viewer:
         if self.connection.sctp is not None:
             self._send(message)
         if isinstance(message, Problem) and message.code in ENDS:
+            self.over = self.over or message.code
             asyncio.get_running_loop().call_later(LINGER, self.leave, message.code)
 
     def _send(self, message: ServerMessage) -> None:
@@ -270,6 +281,7 @@ class Viewer:
         if self._left:
             return
         self._left = True
+        self.over = self.over or why
         # Without an answer it was never in: the rooms say who waits in line, the edge whose offer failed.
         log.log(logging.INFO if self.answered else logging.DEBUG, "viewer left: %s", why)
         if self._subscription is not None:

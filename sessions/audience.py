@@ -11,8 +11,8 @@ from typing import Protocol
 from ..engine.api import Frame, Rendered
 from .messages import Problem, ServerMessage
 
-GOING_AWAY = "going_away"
-ENDS = frozenset({"taken_over", "room_closed", "left", GOING_AWAY})
+GOING_AWAY, TAKEN_OVER = "going_away", "taken_over"
+ENDS = frozenset({TAKEN_OVER, "room_closed", "left", GOING_AWAY})
 """Problem codes after which the connection is over: the sink delivers the problem and closes."""
 
 

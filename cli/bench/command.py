@@ -23,6 +23,7 @@ from . import (
     skip,
     soak,
     steer,
+    storm,
     worlds,
 )
 from .peers.command import bench_peers
@@ -46,6 +47,7 @@ app.command("sharing")(sharing.bench_sharing)
 app.command("skip")(skip.bench_skip)
 app.command("soak")(soak.bench_soak)
 app.command("steer")(steer.bench_steer)
+app.command("storm")(storm.bench_storm)
 app.command("worlds")(worlds.bench_worlds)
 
 

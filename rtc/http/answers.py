@@ -12,11 +12,12 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
 from ...engine.api import RefusalReason, Refused
+from ...sessions.audience import TAKEN_OVER
 from ...sessions.drivers import BadDrivers
 from ...sessions.rooms.names import ROOM_NAME_RULE, valid_room
 from ..access.forwarded import Caller
 from ..access.tokens import Access
-from ..edge import BadOffer, TooManyViewers
+from ..edge import BadOffer, EndedEarly, TooManyViewers
 from ..media.ice import PortsExhausted
 from ..media.offer import NO_CODEC
 from ..wire import BODY_BYTES_MAX, ApiError, RefusalBody, RefusalFigures, WireError
@@ -71,6 +72,10 @@ def offer_faults() -> Iterator[None]:
         raise ApiFault(503, "no_udp_port", str(error), BUSY_RETRY_S) from None
     except TooManyViewers as error:
         raise ApiFault(503, error.code, str(error), BUSY_RETRY_S) from None
+    except EndedEarly as error:
+        if error.code == TAKEN_OVER:
+            raise ApiFault(409, error.code, "a newer connection has this seat") from None
+        raise ApiFault(503, "ended", str(error), BUSY_RETRY_S) from None
     except OSError as error:
         if error.errno not in EXHAUSTED:
             raise

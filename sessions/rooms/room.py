@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...clock import Clock
-from ..audience import Audience, Sink
+from ..audience import TAKEN_OVER, Audience, Sink
 from ..counters import RoomsCounters
 from ..drivers import PlaceSpec
 from ..journal import events
@@ -190,7 +190,7 @@ class Room:
         seat.end_lease()
         if seat.participant in self._audience:
             self._counters.takeovers += 1
-            last = Problem(code="taken_over", detail="this seat was taken over by a newer connection")
+            last = Problem(code=TAKEN_OVER, detail="this seat was taken over by a newer connection")
             self._audience.send(seat.participant, last)
             self._audience.disconnect(seat.participant)
         seat.inbox = self.session.new_inbox()

@@ -133,6 +133,8 @@ export class Connection {
           this.on.link({ phase: 'no-codec' });
           return;
         }
+        const end = error instanceof Refusal && ENDS.get(/** @type {'taken_over'} */ (error.code));
+        if (end) return this.#rest(end);
         await this.#pause(this.#lost(error, this.failures));
       }
       this.failures += 1;

@@ -163,6 +163,16 @@ async def test_case_110_a_storm_of_offers_is_worked_on_one_at_a_time(
     assert {reply.json()["code"] for reply in full} == {"room_full"}
 
 
+async def test_case_110_a_storm_of_reloads_leaves_the_last_and_tells_the_others(served: Served) -> None:
+    sdp = await offer_of()
+    token = (await post(served.base, offer_body(sdp))).json()["token"]
+    body = msgspec.json.encode({"sdp": sdp, "token": token})
+    replies = await asyncio.gather(*(post(served.base, body) for _ in range(20)))
+    told = [(reply.status_code, reply.json().get("code")) for reply in replies]
+    assert set(told) == {(200, None), (409, "taken_over")} and told.count((409, "taken_over")) >= 10
+    await served.until(lambda: len(served.edge.viewers) == 1)
+
+
 async def test_case_98_without_descriptors_an_offer_is_a_503_that_says_when_to_come_back(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
