@@ -1,4 +1,4 @@
-// Drives Debian's Firefox over WebDriver BiDi: opens the lobby and a room, plays, and writes screenshots.
+// Drives Debian's Firefox over WebDriver BiDi: from the lobby into a room, plays, opens the library, and writes screenshots.
 // node firefox.mjs <address> <folder for screenshots or ''>; prints one JSON object, complaints of the page included.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -54,6 +54,17 @@ async function play(page) {
   said.played = true;
 }
 
+/** What was played is in the library, with what happened in it. */
+async function lookBack(page) {
+  await page.goto(`${address}/library`);
+  await page.waitForFunction("document.querySelectorAll('.session').length > 0", { timeout: 20000 });
+  await page.click('.session a');
+  await page.waitForFunction("document.querySelectorAll('#events li').length > 0", { timeout: 20000 });
+  said.events = await page.$$eval('#events li', (all) => all.map((each) => each.innerText));
+  said.sideways = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+  if (folder) await page.screenshot({ path: `${folder}/firefox-library.png` });
+}
+
 const profile = mkdtempSync(join(tmpdir(), 'worldroom-firefox-'));
 const browser = await puppeteer.launch({
   browser: 'firefox',
@@ -83,7 +94,8 @@ try {
   await page.waitForFunction("document.querySelectorAll('.world').length > 0", { timeout: 20000 });
   said.worlds = await page.$$eval('.world h3', (all) => all.map((each) => each.textContent));
   if (folder) await page.screenshot({ path: `${folder}/firefox-lobby.png` });
-  await page.goto(`${address}/r/firefox`);
+  await page.click('#play');
+  await page.waitForFunction("location.pathname.startsWith('/r/')", { timeout: 20000 });
   await page.waitForFunction("document.body.dataset.phase !== 'connecting'", { timeout: 20000 });
   said.phase = await page.evaluate('document.body.dataset.phase');
   said.title = await page.evaluate("document.getElementById('notice-title').textContent");
@@ -94,6 +106,8 @@ try {
     said.geometry[name] = (await page.evaluate(`(${MEASURE})(${['portrait', 'landscape'].includes(name)})`)).problems;
     if (folder) await page.screenshot({ path: `${folder}/firefox-${name}.png` });
   }
+  await page.setViewport({ width: 390, height: 844 });
+  await lookBack(page);
 } catch (error) {
   said.failed = String(error);
 } finally {

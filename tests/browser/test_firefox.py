@@ -18,7 +18,7 @@ FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
 
 
 @pytest.mark.skipif(FIREFOX is None or shutil.which("node") is None, reason="needs firefox-esr and node")
-def test_firefox_plays_answers_a_key_and_its_layout_holds(server: str) -> None:
+def test_firefox_plays_from_the_lobby_to_the_library_and_its_layout_holds(server: str) -> None:
     assert FIREFOX is not None
     runner = Path(__file__).with_name("firefox.mjs")
     folder = os.environ.get("WORLDROOM_SCREENS", "")
@@ -38,4 +38,6 @@ def test_firefox_plays_answers_a_key_and_its_layout_holds(server: str) -> None:
     assert said["frames"] >= 6, "of the twelve that a second has"
     assert said["changed"] > 20 and said["light"][1] - said["light"][0] > 60, "a picture, and one that moves"
     assert {name: wrong for name, wrong in said["geometry"].items() if wrong} == {}
+    assert any("“a red desert”" in event and "0:0" in event for event in said["events"]), said["events"]
+    assert said["sideways"] <= 0
     assert said["complaints"] == []

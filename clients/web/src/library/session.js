@@ -127,11 +127,12 @@ export class SessionView {
     });
   }
 
-  /** @param {Mark[]} marks */
+  /** With the film's times; a session without one has its own. @param {Mark[]} marks */
   #list(marks) {
+    const filmed = marks.some(({ at }) => at !== null);
     const rows = marks.filter((mark) => words(mark) !== null).map((mark) => {
       const at = mark.at;
-      const text = [make('span', { class: 'when', text: at === null ? '–' : clock(at) }), make('span', { class: `dot ${kind(mark)}` }), make('span', { text: words(mark) ?? '' })];
+      const text = [make('span', { class: 'when', text: at !== null ? clock(at) : filmed ? '–' : clock(mark.seconds) }), make('span', { class: `dot ${kind(mark)}` }), make('span', { text: words(mark) ?? '' })];
       if (at === null) return make('li', {}, [make('span', { class: 'event' }, text)]);
       const button = make('button', { class: 'event' }, text);
       button.type = 'button';
