@@ -46,7 +46,6 @@ from ..sessions.rooms.past import PastRooms
 from ..sessions.rooms.recording import RoomRecordings
 from ..sessions.rooms.rooms import Rooms
 from ..sessions.rooms.suspend import RoomSuspension
-from ..sessions.rooms.suspend_store import SuspendStore
 from .checkpoints import checkpoint_of
 from .export_tar import export_tar
 from .folders import cache_dir
@@ -56,8 +55,6 @@ from .serve_spec import ServeSpec, UserFault, choice_of, options_of
 from .stored_worlds import FOLDER, forget_checkpoints
 
 WEB_ROOT = Path(__file__).resolve().parent.parent / "clients" / "web"
-ROOM_KEEP_S = 3600
-"""So long a room waits for the server to come back."""
 SPARE_AFTER_S = 30.0
 SIMULATED = (sys.executable, "-m", "worldroom.simulation.worker")
 
@@ -112,8 +109,7 @@ async def _serve(
         journal = _journal(spec, clock, opened, archive)
         stack.push_async_callback(journal.close)
         history = History(opened.store, archive)
-        aside = None if opened.redis is None else SuspendStore(opened.redis, ROOM_KEEP_S)
-        suspension = None if aside is None else RoomSuspension(aside, engine, history)
+        suspension = RoomSuspension(opened.rooms, engine, history)
         rooms_spec = RoomsSpec(
             card=spec.cards[0],
             lease_s=spec.lease_seconds,
@@ -131,11 +127,10 @@ async def _serve(
             engine, journal, clock, rooms_spec, suspension=suspension, recordings=films, futures=engine, past=past_rooms
         )
         stack.push_async_callback(rooms.close)
-        if suspension is not None:
-            noting = asyncio.create_task(suspension.keep_noting(rooms.open_rooms))
-            stack.callback(noting.cancel)  # before the rooms close
+        noting = asyncio.create_task(suspension.keep_noting(rooms.open_rooms))
+        stack.callback(noting.cancel)  # before the rooms close
         edge = EdgeSpec(WEB_ROOT, spec.loopback, spec.udp_ports, spec.ice, spec.media_address)
-        eraser = Eraser(opened.store, archive, recordings, aside, partial(forget_checkpoints, spec.journal.data))
+        eraser = Eraser(opened.store, archive, recordings, opened.rooms, partial(forget_checkpoints, spec.journal.data))
         past = Past(Library(history, recordings), eraser, partial(export_tar, spec.journal), past_rooms)
         app = create_app(rooms, engine, edge, clock, spec.access, films, past, spec.livekit)
         server = EdgeServer(app, spec.tls)

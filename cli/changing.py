@@ -12,15 +12,17 @@ from ..sessions.journal.history import History
 from ..sessions.journal.journal import Journal
 from ..sessions.journal.ring import Ring, ring_path
 from ..sessions.journal.store import HotStore, StoreError
+from ..sessions.rooms.suspend_store import SuspendStore
 from .journal_place import FolderLock, JournalPlace, serving
 
 
 @dataclass(frozen=True, slots=True)
 class OpenJournal:
-    """`redis`: where suspended rooms lie, None without a Redis."""
+    """`redis`: None without one."""
 
     archiver: Archiver
     history: History
+    rooms: SuspendStore
     redis: Redis | None
 
 
@@ -33,7 +35,7 @@ async def changing(place: JournalPlace) -> AsyncIterator[OpenJournal]:
             await _settle(place, opened.store)
             archive = place.opened_archive()
             archiver = Archiver(SystemClock(), opened.store, archive)
-            yield OpenJournal(archiver, History(opened.store, archive), opened.redis)
+            yield OpenJournal(archiver, History(opened.store, archive), opened.rooms, opened.redis)
     finally:
         lock.close()
 

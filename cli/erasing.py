@@ -16,7 +16,7 @@ from ..sessions.journal import replay
 from ..sessions.journal.embeddings import embeddings
 from ..sessions.journal.redact import redacted
 from ..sessions.recording.recordings import Recordings
-from ..sessions.rooms.suspend_store import SuspendStore, SuspendStoreError
+from ..sessions.rooms.suspend_store import SuspendStoreError
 from .changing import OpenJournal, changing
 from .journal_place import JournalPlace, rewrite
 from .journaling import FAULTS, known
@@ -25,7 +25,6 @@ from .replaying import Weights, serving_spec
 from .stored_worlds import forget_checkpoints
 
 ERASING_FAULTS = (*FAULTS, *REPLAY_FAULTS, SuspendStoreError, HasChildren)
-ROOM_KEEP_S = 3600
 
 
 class RedactReport(msgspec.Struct, frozen=True):
@@ -68,10 +67,9 @@ async def delete_now(place: JournalPlace, session: str, force: bool) -> Removed:
 
 
 def _eraser(place: JournalPlace, opened: OpenJournal) -> Eraser:
-    suspended = None if opened.redis is None else SuspendStore(opened.redis, ROOM_KEEP_S)
     recordings = Recordings(place.data / "recordings", SystemClock())
     checkpoints = partial(forget_checkpoints, place.data)
-    return Eraser(opened.archiver.store, opened.archiver.archive, recordings, suspended, checkpoints)
+    return Eraser(opened.archiver.store, opened.archiver.archive, recordings, opened.rooms, checkpoints)
 
 
 async def _embeddings(script: replay.Script, checkpoint: Path | None, given: Mapping[str, str]) -> Mapping[str, bytes]:

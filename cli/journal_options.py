@@ -35,7 +35,7 @@ class JournalOptions:
     data: Data = None
     archive: Archive = None
 
-    def place(self, kind: JournalKind = JournalKind.REDIS) -> JournalPlace:
+    def place(self, kind: JournalKind | None = None) -> JournalPlace:
         return JournalPlace(self.data or data_dir(), self.redis, self.archive, kind)
 
 

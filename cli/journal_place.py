@@ -12,16 +12,22 @@ from pathlib import Path
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from ..clock import SystemClock
 from ..sessions.journal.archive import Archive
+from ..sessions.journal.both import BothStores
 from ..sessions.journal.disk import DiskStore
 from ..sessions.journal.history import History
 from ..sessions.journal.redis_embedded import EmbeddedRedis
 from ..sessions.journal.redis_url import RedisUnreachable, check_rights, connect
 from ..sessions.journal.store import HotStore, StoreError
 from ..sessions.journal.streams import Streams
+from ..sessions.rooms.kept_files import KeptFiles
+from ..sessions.rooms.suspend_store import SuspendStore
 
 KEEP_S = 7 * 24 * 3600
 REWRITE_S = 60.0
+ROOM_KEEP_S = 3600
+"""So long a room waits for the server to come back."""
 
 
 class JournalKind(StrEnum):
@@ -35,12 +41,31 @@ class FolderTaken(OSError):
 
 @dataclass(frozen=True, slots=True)
 class JournalPlace:
-    """As the options say it. `redis` None = the embedded one in `data`; `archive` None = a folder in `data`."""
+    """As the options say it. `redis` None = the embedded one in `data`; `archive` None = a folder in `data`. `kind` of
+    who serves; None = whatever is in `data`.
+    """
 
     data: Path
     redis: str | None = None
     archive: str | None = None
-    kind: JournalKind = JournalKind.REDIS
+    kind: JournalKind | None = None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether it lies in files alone."""
+        if self.kind is None:
+            return self.redis is None and not (self.data / "redis").is_dir()
+        return self.kind is JournalKind.DISK
+
+    @property
+    def files(self) -> Path:
+        """Of what was journaled without a Redis."""
+        return self.data / "journal"
+
+    def files_too(self, store: HotStore) -> HotStore:
+        """What this folder has in files beside that store."""
+        beside = self.kind is None and self.redis is None and self.files.is_dir()
+        return BothStores(store, DiskStore(self.files)) if beside else store
 
     def opened_archive(self) -> Archive:
         """Raises `ArchiveError`."""
@@ -52,6 +77,7 @@ class OpenedStore:
     """`redis`: the client behind it, None for files. `revive`: starts an embedded Redis again that has died."""
 
     store: HotStore
+    rooms: SuspendStore
     redis: Redis | None
     revive: Callable[[], None]
 
@@ -79,9 +105,10 @@ class FolderLock:
 
 @asynccontextmanager
 async def serving(place: JournalPlace) -> AsyncIterator[OpenedStore]:
-    """The store of a server, who has the folder's lock. Raises `RedisUnreachable`, `OSError`."""
-    if place.kind is JournalKind.DISK:
-        yield OpenedStore(DiskStore(place.data / "journal"), None, lambda: None)
+    """The store of who has the folder's lock. Raises `RedisUnreachable`, `OSError`."""
+    if place.on_disk:
+        rooms = SuspendStore(KeptFiles(place.data / "rooms", SystemClock()), ROOM_KEEP_S)
+        yield OpenedStore(DiskStore(place.files), rooms, None, lambda: None)
         return
     own = EmbeddedRedis(place.data / "redis")
     with ExitStack() as stack:
@@ -92,7 +119,8 @@ async def serving(place: JournalPlace) -> AsyncIterator[OpenedStore]:
         streams = Streams(redis, KEEP_S)
         try:
             await check_rights(redis)
-            yield OpenedStore(streams, redis, own.revive if place.redis is None else lambda: None)
+            revive = own.revive if place.redis is None else lambda: None
+            yield OpenedStore(place.files_too(streams), SuspendStore(redis, ROOM_KEEP_S), redis, revive)
         finally:
             await streams.close()
 
@@ -110,13 +138,12 @@ async def reading(place: JournalPlace) -> AsyncIterator[History]:
 
 @asynccontextmanager
 async def _reading_store(place: JournalPlace) -> AsyncIterator[HotStore]:
-    folder = place.data / "redis"
-    if place.redis is None and not folder.is_dir():
-        if not ((place.data / "journal").is_dir() or (place.data / "archive").is_dir() or place.archive):
+    if place.on_disk:
+        if not (place.files.is_dir() or (place.data / "archive").is_dir() or place.archive):
             raise RedisUnreachable(f"there is no journal in {shown(place.data)}; give --data, --redis or --archive")
-        yield DiskStore(place.data / "journal")
+        yield DiskStore(place.files)
         return
-    own = EmbeddedRedis(folder)
+    own = EmbeddedRedis(place.data / "redis")
     with ExitStack() as stack:
         if place.redis is not None:
             client = await connect(place.redis)
@@ -129,7 +156,7 @@ async def _reading_store(place: JournalPlace) -> AsyncIterator[HotStore]:
                 client = await own.client()
         streams = Streams(client, KEEP_S)
         try:
-            yield streams
+            yield place.files_too(streams)
         finally:
             await streams.close()
 

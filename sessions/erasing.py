@@ -43,14 +43,13 @@ class HasChildren(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """`suspended` None: worlds are not kept across restarts here. `checkpoints(session, last)` removes what lies on the
-    disk of a session that wrote so many entries; how many bytes that were."""
+    """`checkpoints(session)` removes what lies on the disk of its worlds; how many bytes that were."""
 
     store: HotStore
     archive: Archive
     recordings: Recordings
-    suspended: SuspendStore | None
-    checkpoints: Callable[[str, int], int]
+    suspended: SuspendStore
+    checkpoints: Callable[[str], int]
 
     async def summary(self, session: str) -> SessionSummary:
         """Raises `NoSession`, `StoreError`, `ArchiveError`."""
@@ -77,11 +76,9 @@ class Eraser:
 
     async def forget_world(self, summary: SessionSummary) -> tuple[int, int]:
         """The suspended world of a session, if there is one, and its checkpoints: how many, and their bytes."""
-        last = summary.entries + summary.cut
-        size, found = await asyncio.to_thread(self.checkpoints, summary.session, last), None
-        if self.suspended is not None:
-            found = await self.suspended.find(summary.room, [summary.card])
-        if self.suspended is None or found is None or found.record.session.name != summary.session:
+        size = await asyncio.to_thread(self.checkpoints, summary.session)
+        found = await self.suspended.find(summary.room, [summary.card])
+        if found is None or found.record.session.name != summary.session:
             return 0, size
         await self.suspended.forget(summary.room)
         return 1, size + len(found.world)

@@ -21,6 +21,8 @@ from worldroom.sessions.journal.store import StoredEntry
 from worldroom.sessions.library.library import Library
 from worldroom.sessions.messages import Transition
 from worldroom.sessions.recording.recordings import Recordings
+from worldroom.sessions.rooms.kept_files import KeptFiles
+from worldroom.sessions.rooms.suspend_store import SuspendStore
 
 TIMINGS = Timings(1, 2, 3, 4)
 
@@ -53,16 +55,21 @@ class Shelf:
 
     @property
     def eraser(self) -> Eraser:
-        return Eraser(self.store, self.archive, self.recordings, None, lambda session, last: 0)
+        rooms = SuspendStore(KeptFiles(self.folder / "rooms", SystemClock()), keep_s=3600)
+        return Eraser(self.store, self.archive, self.recordings, rooms, lambda session: 0)
 
     async def write(self, session: str, happened: Sequence[events.JournalEvent], at: float = 1000.0) -> None:
         """Journal and archive a session, an event a hundredth of a second."""
+        await self.append(session, happened, at)
+        await Archiver(SystemClock(), self.store, self.archive).archive_whole(session)
+
+    async def append(self, session: str, happened: Sequence[events.JournalEvent], at: float = 1000.0) -> None:
+        """Journal it only: all of it is hot."""
         rows = [
             StoredEntry(session, number, at + number / 100, encode(event, Stamp()))
             for number, event in enumerate(happened, 1)
         ]
         await self.store.append(rows)
-        await Archiver(SystemClock(), self.store, self.archive).archive_whole(session)
 
     async def film(self, session: str, frames: Sequence[tuple[bytes, bool]], turn: int, card: str = "toy") -> None:
         """A film of that session: one frame a chunk, another prompt from chunk `turn` on."""

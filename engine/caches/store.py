@@ -15,10 +15,7 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 from .parts import PartLost, WorldManifest, WorldPart, checked, manifest_of
-from .tier import MARKS_MAX, NEWEST, Tier, file_of
-
-ASIDE = "aside "
-"""Begins the name under which a suspended world waits for another server."""
+from .tier import ASIDE, MARKS_MAX, NEWEST, Tier, file_of
 
 
 class SnapshotFolder:

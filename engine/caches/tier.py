@@ -17,6 +17,8 @@ from .parts import WorldPart, manifest_of
 MARKS_MAX = 16
 """Checkpoints of a session that are kept for going back."""
 NEWEST = "newest.world"
+ASIDE = "aside "
+"""Begins the name under which a world that was suspended waits for the next server."""
 
 
 class StoreFull(OSError):
@@ -139,6 +141,13 @@ class Tier:
     def forget(self, session: str) -> None:
         self._drop(self._path(session))
 
+    def forget_all(self, session: str) -> int:
+        """Every world of a session, whatever future, and what was put aside of them; how many bytes that were."""
+        before = self.used
+        for folder in self._root.glob(f"{_hash(session)}*"):
+            self._drop(folder)
+        return before - self.used
+
     def sweep(self, before: float) -> None:
         for folder in [*_folders(self._root)]:
             if folder.stat().st_mtime < before:
@@ -162,7 +171,13 @@ class Tier:
         self._ledger.add(-size)
 
     def _path(self, session: str) -> Path:
-        return self._root / hashlib.sha256(session.encode()).hexdigest()[:32]
+        """Worlds of one session begin alike: they are called like it, with a dot and what tells them apart behind."""
+        of = session.removeprefix(ASIDE).partition(".")[0]
+        return self._root / f"{_hash(of)}{_hash(session)}"
+
+
+def _hash(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def file_of(part: WorldPart) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from ...clock import Clock
 from .. import api
-from ..caches.store import ASIDE
+from ..caches.tier import ASIDE
 from ..device.history import StepHistory
 from ..session.resume_state import ResumeState
 from . import ipc, suspended

@@ -1,10 +1,10 @@
-"""Where suspended rooms wait for the next start: Redis.
+"""Where suspended rooms wait for the next start: Redis, or files where there is none.
 
     room:<name>   who had which seat, the wheel, the prompts, where the journal ends       (JSON)
     world:<name>  what the engine gave for the world; nobody here knows its inside         (bytes)
     note:<name>   how a room stands that lives: as `room`, and its world is in the journal (JSON)
 
-All are forgotten after `keep_s`. A world that is too large for Redis ends with its server, and the log says so. What
+All are forgotten after `keep_s`. A world that is too large ends with its server, and the log says so. What
 was suspended goes before what was only noted.
 """
 
@@ -16,6 +16,7 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisClusterException, RedisError
 
+from .kept_files import KeptFiles
 from .room_record import RecordUnreadable, RoomRecord, read_record
 
 PREFIX = "worldroom:suspended:"
@@ -32,13 +33,13 @@ class SuspendedRoom:
 
 
 class SuspendStoreError(OSError):
-    """Redis did not take or give a room."""
+    """A room was not taken or given."""
 
 
 class SuspendStore:
     """See the module docstring."""
 
-    def __init__(self, redis: Redis, keep_s: int) -> None:
+    def __init__(self, redis: Redis | KeptFiles, keep_s: int) -> None:
         self._redis = redis
         self._keep_s = keep_s
 
@@ -53,7 +54,7 @@ class SuspendStore:
             await self._redis.set(f"{PREFIX}room:{room}", msgspec.json.encode(suspended.record), ex=self._keep_s)
             await self._redis.delete(f"{PREFIX}note:{room}")
         except FAULTS as error:
-            raise SuspendStoreError(f"room '{room}': Redis did not take its world: {error}") from error
+            raise SuspendStoreError(f"room '{room}': its world was not written down: {error}") from error
 
     async def note(self, record: RoomRecord) -> None:
         """How a room stands that lives: should its server be killed, its world is made again from the journal. Raises
@@ -61,7 +62,7 @@ class SuspendStore:
         try:
             await self._redis.set(f"{PREFIX}note:{record.room}", msgspec.json.encode(record), ex=self._keep_s)
         except FAULTS as error:
-            raise SuspendStoreError(f"room '{record.room}': Redis did not note it: {error}") from error
+            raise SuspendStoreError(f"room '{record.room}': it was not noted: {error}") from error
 
     async def restored(self, record: RoomRecord) -> None:
         """The room lives again: it is noted before its suspended world goes, so that at no moment there is neither.
@@ -98,4 +99,4 @@ class SuspendStore:
             for kind in kinds:
                 await self._redis.delete(f"{PREFIX}{kind}:{room}")
         except FAULTS as error:
-            raise SuspendStoreError(f"room '{room}': Redis did not forget it: {error}") from error
+            raise SuspendStoreError(f"room '{room}': it was not forgotten: {error}") from error

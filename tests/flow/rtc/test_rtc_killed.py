@@ -1,4 +1,4 @@
-"""The whole server is killed: nothing that was told is missing in the journal, films are playable, it goes on."""
+"""The whole server, one without a Redis, is killed: the journal lacks nothing that was told, films play, it goes on."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ PLAYED = 300
 async def played(folder: Path, log: Path) -> tuple[str, int, int]:
     """`log`: of the second server."""
     port = free_port()
-    with served(folder, port, "--record", "all") as (process, base):
+    with served(folder, port, "--record", "all", "--journal=disk") as (process, base):
         await ready(base)
         async with driving(base) as (room, _):
             assert room.welcome is not None
@@ -30,7 +30,7 @@ async def played(folder: Path, log: Path) -> tuple[str, int, int]:
                     break
             process.kill()
             process.wait()
-            with served(folder, port, "--record", "all", log=log) as (again, _):
+            with served(folder, port, "--record", "all", "--journal=disk", log=log) as (again, _):
                 async for frame in room.frames():
                     if frame.receipt is not None and frame.receipt.chunk > last + 5:
                         assert room.welcome.session == session and room.welcome.resumed
@@ -59,4 +59,5 @@ def test_a_killed_server_goes_on_where_it_was(tmp_path: Path) -> None:
     )
     assert resumed is not None, log.read_text()
     chunk, since = int(resumed[1]), int(resumed[2])
+    assert not (folder / "redis").exists(), "nor is one made by who reads"
     assert told < since <= chunk and last <= chunk, "from its checkpoint on disk, not from its opening"
