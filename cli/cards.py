@@ -16,6 +16,7 @@ from ..models.contract.placement import INPUT
 from . import checkpoints
 from .errors import fail
 from .fit import fit
+from .options import OptionFlag, options_of
 from .output import JsonFlag, print_object, report_table, short_bytes, short_count
 
 app = typer.Typer(help="List, show, pull, check and fit the worlds this server knows.", no_args_is_help=True)
@@ -125,6 +126,7 @@ def check(
         Path | None,
         typer.Argument(help="A checkpoint: its folder or one file. Headers alone are read, no GPU is used."),
     ] = None,
+    option: OptionFlag = None,
     quality: Annotated[bool, typer.Option(help="Also measure the world against its simulator (minutes).")] = False,
     long: Annotated[bool, typer.Option(help="With --quality: also 10,000 frames.")] = False,
     sheets: Annotated[Path | None, typer.Option(help="With --quality: write sample sheets into this folder.")] = None,
@@ -140,10 +142,10 @@ def check(
     _row(name)
     path = checkpoints.checkpoint_of(name, path)
     if path is not None:
-        checkpoints.check_checkpoint(name, path, as_json)
+        checkpoints.check_checkpoint(name, path, option, as_json)
     try:
-        loaded = catalog.load(name)
-    except WeightsError as error:
+        loaded = catalog.load(name, options=catalog.options(name, options_of(option)))
+    except (*catalog.REFUSALS, WeightsError) as error:
         raise fail(str(error)) from None
     if not quality:
         if as_json:

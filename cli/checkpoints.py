@@ -10,11 +10,15 @@ from rich.table import Table
 
 from ..models.checkpoints.manifest import Manifest
 from .errors import fail
+from .options import OptionFlag, options_of
 from .output import JsonFlag, print_object
 
 
 class ComponentReport(msgspec.Struct, frozen=True):
-    """One component of a checkpoint: where and how it was found, or the one-line problem."""
+    """One component of a checkpoint: where and how it was found, or the one-line problem.
+
+    `error`: of one that stands in for another, as its manifest measures it.
+    """
 
     component: str
     ok: bool
@@ -24,6 +28,7 @@ class ComponentReport(msgspec.Struct, frozen=True):
     parameters: int
     dtypes: tuple[str, ...]
     problem: str
+    error: float | None = None
 
 
 class CheckpointReport(msgspec.Struct, frozen=True):
@@ -50,13 +55,14 @@ def pull(
     name: Annotated[str, typer.Argument(help="Name of the card.")],
     into: Annotated[Path | None, typer.Option(help="Folder; default: checkpoints/NAME in the data folder.")] = None,
     endpoint: Annotated[str | None, typer.Option(envvar="HF_ENDPOINT", help="Address of the hub.")] = None,
+    option: OptionFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Fetch a card's published weights: resumable, with progress, every file verified. A second call goes on."""
     from ..models.checkpoints.pull import Hub, PullError
     from ..models.checkpoints.pull import pull as pull_files
 
-    manifest = _manifest(name)
+    manifest = _manifest(name, option)
     folder = into or default_checkpoint(name)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -104,8 +110,11 @@ def export(
         typer.echo(f"{name}: {', '.join(parts)} in {path}")
 
 
-def check_checkpoint(name: str, path: Path, as_json: bool) -> None:
-    """Headers against the manifest, component by component; exit status 1 when one does not fit."""
+def check_checkpoint(name: str, path: Path, option: list[str] | None, as_json: bool) -> None:
+    """Headers against the manifest, component by component; exit status 1 when one does not fit.
+
+    A light decoder is also compared with the full one.
+    """
     from ..models.checkpoints.check import Finding, check
 
     if not path.exists():
@@ -114,13 +123,21 @@ def check_checkpoint(name: str, path: Path, as_json: bool) -> None:
     def report(finding: Finding) -> ComponentReport:
         found = finding.found
         if found is None:
-            return ComponentReport(finding.component, False, "", "", 0, 0, (), finding.problem)
+            return ComponentReport(finding.component, False, "", "", 0, 0, (), finding.problem, finding.error)
         keys = len(found.table)
         return ComponentReport(
-            finding.component, True, found.layout.name, str(found.path), keys, found.parameters, found.dtypes, ""
+            finding.component,
+            True,
+            found.layout.name,
+            str(found.path),
+            keys,
+            found.parameters,
+            found.dtypes,
+            "",
+            finding.error,
         )
 
-    components = tuple(report(finding) for finding in check(_manifest(name), path))
+    components = tuple(report(finding) for finding in check(_manifest(name, option), path))
     whole = CheckpointReport(name, str(path), all(component.ok for component in components), components)
     if as_json:
         print_object(whole)
@@ -133,17 +150,23 @@ def _print(report: CheckpointReport) -> None:
     table = Table("component", "layout", "keys", "parameters", "dtypes", "file or problem")
     for part in report.components:
         numbers = (f"{part.keys:,}", f"{part.parameters:,}") if part.ok else ("", "")
-        table.add_row(part.component, part.layout or "-", *numbers, ", ".join(part.dtypes), part.path or part.problem)
+        table.add_row(
+            part.component, part.layout or "-", *numbers, ", ".join(part.dtypes), part.problem or _where(part)
+        )
     console = Console()
     console.width = max(console.width, 150)
     console.print(table)
 
 
-def _manifest(name: str) -> Manifest:
+def _where(part: ComponentReport) -> str:
+    return part.path if part.error is None else f"{part.path}, {part.error:.3g} off"
+
+
+def _manifest(name: str, option: list[str] | None = None) -> Manifest:
     from ..models import catalog
 
     try:
-        family, card = catalog.family(name)
+        family, card = catalog.family(name, catalog.options(name, options_of(option)))
     except catalog.REFUSALS as error:
         raise fail(str(error)) from None
     manifest = family.manifest(card)

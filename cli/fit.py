@@ -1,11 +1,13 @@
 """`worldroom cards fit`: how many sessions of a card a device holds; counted as admission counts."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from .errors import fail
+from .options import OptionFlag, options_of
 from .output import JsonFlag, print_object, short_bytes
 
 if TYPE_CHECKING:
@@ -38,13 +40,14 @@ def fit(
         typer.Option(help="h200, h100, b200, a100, l40s, rtx4090, a10g, cpu-avx2; or FILE. Without it: this machine."),
     ] = None,
     precision: Annotated[str | None, typer.Option(help="What the recipe allows; its default without.")] = None,
+    option: OptionFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """How many sessions of a card fit a device? The same count as admission's and docs/CAPACITY.md's.
 
     Exit status 1 when not one fits; what is missing and what would fit is said in one line.
     """
-    report = fit_report(name, device, precision)
+    report = fit_report(name, device, precision, options_of(option))
     if as_json:
         print_object(report)
     else:
@@ -52,7 +55,9 @@ def fit(
     raise typer.Exit(1 if report.missing else 0)
 
 
-def fit_report(name: str, device: str | None, precision: str | None) -> FitReport:
+def fit_report(
+    name: str, device: str | None, precision: str | None, options: Mapping[str, str] | None = None
+) -> FitReport:
     """Fails with one line for a card, device or precision that there is not."""
     from ..engine.device.memory import device_memory
     from ..models import catalog
@@ -63,7 +68,8 @@ def fit_report(name: str, device: str | None, precision: str | None) -> FitRepor
     from ..models.weights import WeightsError
 
     try:
-        card, footprint = catalog.card(name), catalog.account(name)
+        packed = catalog.options(name, options or {})
+        card, footprint = catalog.card(name, packed), catalog.account(name, packed)
     except (*catalog.REFUSALS, WeightsError) as error:
         raise fail(str(error)) from None
     allowed = card.recipe.precisions

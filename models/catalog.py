@@ -96,12 +96,12 @@ def checks(name: str, slow: bool = False) -> tuple[ParityCheck, ...]:
     return tuple(check for check in owner.checks(made) if slow or not check.slow)
 
 
-def account(name: str) -> Footprint | None:
-    """Bytes and FLOPs of a card, None for one without weights; raises `UnknownCard` or `WeightsError`.
+def account(name: str, options: bytes = b"") -> Footprint | None:
+    """Bytes and FLOPs of a card, None for one without weights; raises what `family` raises, or `WeightsError`.
 
     A card that carries its weights is counted by running it.
     """
-    owner, made = family(name)
+    owner, made = family(name, options)
     return owner.account(made)
 
 

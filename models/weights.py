@@ -23,6 +23,14 @@ class WeightsError(ValueError):
         self.file, self.problem = file, problem
 
 
+class NotPulled(WeightsError):
+    """A published card without its weights."""
+
+    def __init__(self, card: str) -> None:
+        ValueError.__init__(self, f"the weights of '{card}' are not here: `worldroom cards pull {card}` fetches them")
+        self.file, self.problem = Path(card), "are not here"
+
+
 def load_tensors(
     file: Path, expected: Mapping[str, Shape], dtypes: Sequence[torch.dtype], device: str = "cpu"
 ) -> dict[str, torch.Tensor]:

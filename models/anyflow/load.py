@@ -13,7 +13,7 @@ from ..contract.loop import CHUNK_ROLLOUT
 from ..contract.recipe import Precision, RuntimeChoice
 from ..shared.components import TorchComponents
 from ..shared.video.pictures import frames_on
-from ..weights import WeightsError
+from ..weights import NotPulled
 from .loop import AnyFlowCarry, AnyFlowLoop
 from .networks import draw
 from .networks import load as load_networks
@@ -27,7 +27,7 @@ def load(spec: AnyFlowSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: 
     device = torch.device("cuda" if torch.cuda.is_available() and not spec.random else "cpu")
     if checkpoint is None:
         if not spec.random:
-            raise WeightsError(Path(card.name), f"are not here: `worldroom cards pull {card.name}`")
+            raise NotPulled(card.name)
         networks, weights = draw(spec), "random"
     else:
         made = manifest(spec)

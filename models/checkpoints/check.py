@@ -4,12 +4,12 @@ Reads headers alone and builds networks without memory, so a 14B checkpoint is c
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..weights import WeightsError, nearest
-from .manifest import CheckpointLayout, ComponentManifest, FolderManifest, Manifest, Shape
+from .manifest import CheckpointLayout, ComponentManifest, FolderManifest, Manifest, Shape, StandIn
 from .names import SAME_NAMES
 from .scaled import unscaled
 from .stored import STEMS, StoredTensor, open_stored, without
@@ -38,15 +38,21 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the check says of one component: `found`, or the one-line `problem`."""
+    """What the check says of one component: `found`, or the one-line `problem`. `error`: of one that stands in for
+    another, where both are here.
+    """
 
     component: str
     found: Found | None
     problem: str
+    error: float | None = None
 
 
 def check(manifest: Manifest, root: Path) -> tuple[Finding, ...]:
-    """One finding per component. `root` is a folder, or one file (then only the component it fits is checked)."""
+    """One finding per component. `root` is a folder, or one file (then only the component it fits is checked).
+
+    Weights are read only of a component that stands in for another, and of that one.
+    """
     if root.is_file():
         return (_check_file(manifest, root),)
     findings = []
@@ -60,7 +66,22 @@ def check(manifest: Manifest, root: Path) -> tuple[Finding, ...]:
             findings.append(Finding(folder.name, find_folder(folder, root), ""))
         except WeightsError as error:
             findings.append(Finding(folder.name, None, str(error)))
-    return tuple(findings)
+    here = {finding.component for finding in findings if finding.found is not None}
+    stand_ins = {part.name: part.stands_in for part in manifest.components if part.stands_in is not None}
+    return tuple(_measured(finding, stand_ins.get(finding.component), here, root) for finding in findings)
+
+
+def _measured(finding: Finding, stand_in: StandIn | None, here: Collection[str], root: Path) -> Finding:
+    if stand_in is None or not {finding.component, stand_in.component} <= here:
+        return finding
+    try:
+        error = stand_in.error(root)
+    except WeightsError as problem:
+        return replace(finding, found=None, problem=str(problem))
+    if error <= stand_in.tolerance:
+        return replace(finding, error=error)
+    said = f"is {error:.3g} away from '{stand_in.component}' ({stand_in.measure}); {stand_in.tolerance} is declared"
+    return replace(finding, found=None, problem=f"{root}: '{finding.component}' {said}", error=error)
 
 
 def find_folder(folder: FolderManifest, root: Path) -> Found:

@@ -9,6 +9,7 @@ Pure data, no tensor library: `expects` imports it when called.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from .names import KeyMap
 
@@ -37,8 +38,22 @@ class CheckpointLayout:
 
 
 @dataclass(frozen=True, slots=True)
+class StandIn:
+    """A component that does the work of another one, faster and less exactly.
+
+    `error`: measured with the weights of both under a checkpoint's root; raises `WeightsError`. `tolerance`: the
+    largest one that the card declares. `measure`: what an error is, in a few words.
+    """
+
+    component: str
+    tolerance: float
+    measure: str
+    error: Callable[[Path], float]
+
+
+@dataclass(frozen=True, slots=True)
 class ComponentManifest:
-    """What one component must hold. `dtypes`: names as torch spells them ('bfloat16')."""
+    """What one component must hold. `dtypes`: names as torch spells them ('bfloat16'). `stands_in`: for which other."""
 
     name: str
     expects: Callable[[], Mapping[str, Shape]]
@@ -46,6 +61,7 @@ class ComponentManifest:
     dtypes: tuple[str, ...] = ("float32", "bfloat16", "float16")
     config: Mapping[str, object] = field(default_factory=dict)
     """Written as config.json beside a diffusers export; `_class_name` names the class."""
+    stands_in: StandIn | None = None
 
 
 UMT5, TOKENIZER = ("transformers", "UMT5EncoderModel"), ("transformers", "AutoTokenizer")

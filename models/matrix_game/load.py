@@ -14,7 +14,7 @@ from ..shared.components import TorchComponents
 from ..shared.random_weights import draw
 from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
-from ..weights import WeightsError
+from ..weights import NotPulled
 from .loop import MatrixGameCarry, MatrixGameLoop
 from .runtime import MatrixGameNetworks, MatrixGameRuntime
 from .spec import MatrixGameSpec
@@ -27,7 +27,7 @@ def load(spec: MatrixGameSpec, card: ModelCard, choice: RuntimeChoice, checkpoin
     """On the best device here; raises `WeightsError`, also when published weights were not pulled."""
     if checkpoint is None:
         if not spec.random:
-            raise WeightsError(Path(card.name), f"are not here: `worldroom cards pull {card.name}`")
+            raise NotPulled(card.name)
         networks, weights = random_networks(spec), "random"
     else:
         networks, weights = published(spec, choice, checkpoint)

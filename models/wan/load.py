@@ -21,7 +21,7 @@ from ..shared.components import TorchComponents
 from ..shared.fp8 import narrow
 from ..shared.video.pictures import frames_on
 from ..shared.video.vae import WanVae
-from ..weights import WeightsError
+from ..weights import NotPulled
 from . import random_weights, weights
 from .card import cache_of
 from .clips.loop import ClipCarry, ClipLoop, ClipState
@@ -41,7 +41,7 @@ def load(spec: WanSpec, card: ModelCard, choice: RuntimeChoice, checkpoint: Path
     if manifest is None or spec.drawn:
         networks, total = random_weights.networks(spec, dtype), hashlib.sha256(f"drawn 1 {spec}".encode()).hexdigest()
     elif checkpoint is None:
-        raise WeightsError(Path(), f"card '{card.name}' needs its checkpoint: `worldroom cards pull {card.name}`")
+        raise NotPulled(card.name)
     else:
         networks, total = _published(spec, manifest, checkpoint, dtype)
     device = next(networks.transformer.parameters()).device

@@ -4,6 +4,8 @@ Our names are those of the original release, so its files need a prefix at most;
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..checkpoints.manifest import (
@@ -16,6 +18,7 @@ from ..checkpoints.manifest import (
     FolderManifest,
     Manifest,
     Shape,
+    StandIn,
 )
 from ..checkpoints.names import KeyMap, Rename
 from ..shared.video.vae_footprint import VaeSizes
@@ -105,7 +108,7 @@ def manifest(spec: WanSpec) -> Manifest | None:
     )
     parts = [transformer, vae]
     if spec.decoder is Decoder.TINY:
-        parts.append(ComponentManifest("tiny_decoder", lambda: tiny_keys(spec), _TINY))
+        parts.append(_light_decoder(spec, vae))
     if spec.lora_rank:
         file = CheckpointLayout(
             "original", "models/lora.pt", KeyMap(), repo=_LONGLIVE, unwrap=("generator_lora",), prefixes=_LORA
@@ -158,6 +161,17 @@ _TINY = (
     CheckpointLayout("safetensors", "taew2_1.safetensors", KeyMap(), repo="Kijai/WanVideo_comfy", ignore=_ENCODER),
     CheckpointLayout("original", "taew2_1.pth", KeyMap(), repo="", ignore=_ENCODER),
 )
+
+
+def _light_decoder(spec: WanSpec, vae: ComponentManifest) -> ComponentManifest:
+    tiny = ComponentManifest("tiny_decoder", lambda: tiny_keys(spec), _TINY)
+
+    def error(root: Path) -> float:
+        from .decoder_error import decoder_error
+
+        return decoder_error(spec, vae, tiny, root)
+
+    return replace(tiny, stands_in=StandIn("vae", spec.tiny_tolerance, "rms of pictures in 0..1", error))
 
 
 def transformer_keys(spec: WanSpec) -> Mapping[str, Shape]:

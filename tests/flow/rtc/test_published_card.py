@@ -22,8 +22,7 @@ from worldroom.models.checkpoints.manifest import ComponentManifest
 from worldroom.models.shared.random_weights import draw
 from worldroom.models.shared.video.vae import WanVae
 from worldroom.models.wan import weights
-from worldroom.models.wan.card import SPECS
-from worldroom.models.wan.tiny_decoder import TinyDecoder
+from worldroom.models.wan.card import SPECS, Decoder
 from worldroom.models.wan.transformer import WanTransformer
 from worldroom.tests.exported import export_component
 from worldroom.tests.fake_hub import hub_of
@@ -31,15 +30,15 @@ from worldroom.tests.fake_hub import hub_of
 transformers = pytest.importorskip("transformers")
 
 CARD = "longlive-small"
-SPEC = replace(SPECS["wan-tiny-random"], name="longlive-1.3b", random=False, lora_rank=4)
+SPEC = replace(SPECS["wan-tiny-random"], name="longlive-1.3b", random=False, lora_rank=4, decoder=Decoder.VAE)
 PACKAGE = f'''
 from dataclasses import replace
 
 from worldroom.models.family import Family
 from worldroom.models.wan import footprint, weights
-from worldroom.models.wan.card import SPECS, wan_card
+from worldroom.models.wan.card import SPECS, Decoder, wan_card
 
-SPEC = replace(SPECS["wan-tiny-random"], name="longlive-1.3b", random=False, lora_rank=4)
+SPEC = replace(SPECS["wan-tiny-random"], name="longlive-1.3b", random=False, lora_rank=4, decoder=Decoder.VAE)
 
 
 def load(card, choice, checkpoint):
@@ -73,7 +72,6 @@ def tensors(component: ComponentManifest) -> dict[str, Tensor]:
     networks: dict[str, Callable[[], nn.Module]] = {
         "transformer": lambda: WanTransformer(SPEC.shape),
         "vae": lambda: WanVae(SPEC.vae),
-        "tiny_decoder": lambda: TinyDecoder(SPEC.vae.channels, SPEC.tiny_widths),
     }
     if component.name == "lora":
         random = Generator().manual_seed(5)
@@ -139,7 +137,7 @@ def test_a_published_card_is_pulled_checked_served_and_played(tmp_path: Path, mo
     report = json.loads(cards("check", CARD, "--json"))
     assert report["ok"] and report["path"] == str(tmp_path / "data" / "checkpoints" / CARD)
     names = {part["component"] for part in report["components"]}
-    assert names == {"transformer", "vae", "tiny_decoder", "lora", "text_encoder", "tokenizer"}
+    assert names == {"transformer", "vae", "lora", "text_encoder", "tokenizer"}
 
     with served(CARD) as server:
         seen = asyncio.run(frames(server.base, 12))

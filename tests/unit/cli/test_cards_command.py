@@ -74,6 +74,27 @@ def test_the_wrong_card_is_one_line_per_component_and_status_1(checkpoint: Path)
     assert "has shape" in problems["vae"] or "is missing" in problems["vae"]
 
 
+def test_options_of_a_card_are_part_of_what_is_checked_and_counted(tmp_path: Path) -> None:
+    def parts(*option: str) -> list[str]:
+        code, out = run("cards", "check", "self-forcing-1.3b", str(tmp_path), *option, "--json")
+        assert code == 1
+        return [part["component"] for part in json.loads(out)["components"]]
+
+    assert parts() == ["transformer", "vae", "text_encoder", "tokenizer"]
+    assert parts("--option", "decoder=tiny") == ["transformer", "vae", "tiny_decoder", "text_encoder", "tokenizer"]
+
+    def fits(*option: str) -> int:
+        counted: int = json.loads(run("cards", "fit", "self-forcing-1.3b", "--device", "h100", "--json", *option)[1])[
+            "by_memory"
+        ]
+        return counted
+
+    assert fits("--option", "decoder=tiny") > fits() > 0, "the light decoder remembers less"
+    for command in ("check", "fit", "pull"):
+        code, out = run("cards", command, "self-forcing-1.3b", "--option", "decoder=huge")
+        assert code == 2 and "Invalid enum value 'huge'" in " ".join(out.split())
+
+
 def test_no_such_path_and_cards_without_a_manifest() -> None:
     code, out = run("cards", "check", "matrix-game-2-gta", "/nowhere")
     assert code == 2 and "no checkpoint at /nowhere: `worldroom cards pull matrix-game-2-gta` fetches it" in out
