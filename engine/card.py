@@ -14,6 +14,7 @@ from ..models.contract.placement import Placement
 from ..models.holding import CardBytes, card_bytes
 from .api import CardInfo, ControlInfo, FirstFramesSize
 from .caches.slab_pool import SlabPool
+from .caches.weights_io import ClearEntry, ReadWeights, WeightsRow, WriteWeights
 from .counters import Counters
 from .drive import LoopFault
 from .scheduling.costs import Costs, Estimate, StepKey
@@ -123,9 +124,16 @@ class CardRuntime:
     def cache_step(self) -> StepKey:
         return self.key("", StepKind.CACHE_IO)
 
-    def weights_step(self, slice_: bool) -> StepKey:
-        """A slice of weights to or from the host, or memory taken or given back."""
-        return self.key("", StepKind.WEIGHTS_IO, () if slice_ else (1,))
+    def weights_step(self, row: WeightsRow) -> StepKey:
+        """A slice of weights to or from the host; an entry cleared; memory taken or given back."""
+        match row:
+            case ReadWeights() | WriteWeights():
+                shape: tuple[int, ...] = ()
+            case ClearEntry():
+                shape = (2,)
+            case _:
+                shape = (1,)
+        return self.key("", StepKind.WEIGHTS_IO, shape)
 
     def key(self, loop: str, kind: StepKind, shape: tuple[int, ...] = ()) -> StepKey:
         return StepKey(self.loaded.card.name, loop, kind, shape, self.loaded.choice.precision)

@@ -98,6 +98,10 @@ class SimulatedRuntime:
 
     def allocate(self, slots: int) -> None: ...
 
+    def reserve(self, slots: int) -> None: ...
+
+    def clear_entry(self, slot: int, entry: int) -> None: ...
+
     def execute(
         self, kind: StepKind, rows: Sequence[SimulatedRow], views: Sequence[CacheView | None]
     ) -> list[SimulatedRow]:

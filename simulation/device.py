@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.caches.weights_io import AllocateSlots, DropComponent, WeightsRow, WriteWeights
+from ..engine.caches.weights_io import AllocateSlots, DropComponent, ReserveSlots, WeightsRow, WriteWeights
 from ..engine.device.batch import Batch, launch
 from ..engine.device.device import Ended, Measured, Revoke
 from ..models.contract.loaded import LoadedCard
@@ -101,7 +101,7 @@ class SimulatedDevice:
                 self.load(sizes[row.component])
             case DropComponent():
                 self.load(-sizes[row.component])
-            case AllocateSlots():
+            case AllocateSlots() | ReserveSlots():
                 cache = loaded.card.cache
                 each = 0 if cache is None else cache.bytes_per_session
                 self.slots[loaded.card.name] = row.slots * each

@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..engine.caches.weights_io import ReadWeights, WriteWeights
+from ..engine.caches.entry_io import WriteEntries
+from ..engine.caches.weights_io import AllocateSlots, ClearEntry, ReadWeights, WriteWeights
 from ..engine.device.batch import Batch
 from ..engine.scheduling.deadlines import draw
 from ..models.contract.card import ModelCard
@@ -86,25 +87,37 @@ LINK = 2e10
 """Bytes a second between pinned host memory and a device: what PCIe 4 x16 reaches of its 32 GB/s."""
 
 
-def _crossing(row: object) -> int:
+FILL = 5e11
+"""Bytes a second that a device clears of its memory: less than any GPU of the data sheets reads or writes."""
+
+
+def _moving(loaded: LoadedCard, row: object) -> float:
+    """Seconds in which bytes cross, or are cleared."""
+    cache = loaded.card.cache
     match row:
         case ReadWeights():
-            return len(row.into)
+            return len(row.into) / LINK
         case WriteWeights():
-            return len(row.data)
+            return len(row.data) / LINK
+        case AllocateSlots() if cache is not None:
+            return row.slots * cache.ring * cache.bytes_per_entry / FILL
+        case ClearEntry() if cache is not None:
+            return cache.bytes_per_entry / FILL
+        case WriteEntries() if cache is not None:
+            return len(row.data) * cache.bytes_per_entry / LINK
         case _:
-            return 0
+            return 0.0
 
 
 def cost_by(cards: Mapping[str, CardPrices]) -> Callable[[Batch], float]:
-    """Seconds of a batch, for a `SimulatedDevice`. A slice of weights takes what its link needs; a step that
-    no sheet prices (bytes of a cache) takes none.
+    """Seconds of a batch, for a `SimulatedDevice`. What no sheet prices takes what its bytes need; entries that are
+    read leave beside the compute.
     """
 
     def cost(batch: Batch) -> float:
         price = cards[batch.loaded.card.name].steps.get(batch.kind)
         if price is None:
-            return sum(_crossing(row) for row in batch.rows) / LINK
+            return sum(_moving(batch.loaded, row) for row in batch.rows)
         return price.seconds(len(batch.rows)) * max(price.factor(row) for row in batch.rows)
 
     return cost

@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 
 from ...clock import Clock
 from .. import api
-from ..caches.weights_io import AllocateSlots, DropComponent, ReadWeights, WeightsRow, WriteWeights
+from ..caches.weights_io import AllocateSlots, DropComponent, WeightsRow, WriteWeights, taking
 from ..cancel import CancelScope, Superseded
 from ..card import CardRuntime
 from ..device.dispatch import Dispatcher
@@ -141,10 +141,11 @@ class Residency:
     async def price(self, card: str) -> None:
         """Measure its moves while nobody is there, so that each has a price later. The card is awake and empty."""
         served, turn = self._served[card], self.turns.cards[card]
-        await self._step(served, AllocateSlots(turn.slots))
+        for row in taking(served.loaded, turn.slots):
+            await self._step(served, row)
         for component in list(turn.there)[:1]:
-            for row in cut(served.loaded, component)[:3]:
-                await self._step(served, row)
+            for part in cut(served.loaded, component)[:3]:
+                await self._step(served, part)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
@@ -210,7 +211,8 @@ class Residency:
             await self._bring(served, component)
         turn.slots = slots
         try:
-            await self._step(served, AllocateSlots(slots))
+            for row in taking(served.loaded, slots):
+                await self._step(served, row)
         except BaseException:
             turn.slots = 0
             raise
@@ -236,6 +238,6 @@ class Residency:
         self.away.went(loaded, component, back=True)
 
     async def _step(self, served: CardRuntime, row: WeightsRow) -> None:
-        key = served.weights_step(isinstance(row, ReadWeights | WriteWeights))
+        key = served.weights_step(row)
         background = api.LatencyClass.BACKGROUND
         await self._dispatcher.run(served.loaded, key, row, self._scope, latency_class=background)

@@ -24,7 +24,7 @@ from ..contract.card import FrameSpec
 from ..contract.latents import Latents
 from ..contract.loaded import Copied
 from ..contract.loop import Committed, StepKind
-from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.slab_bytes import Make, clear, from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
 from .loop import (
@@ -52,6 +52,12 @@ class AnyFlowRuntime:
 
     def allocate(self, slots: int) -> None:
         self._full, self._compressed = self._slabs(slots)
+
+    def reserve(self, slots: int) -> None:
+        self._full, self._compressed = self._slabs(slots, torch.empty)
+
+    def clear_entry(self, slot: int, entry: int) -> None:
+        clear(self._full[slot, entry], self._compressed[slot, entry])
 
     @torch.inference_mode()
     def execute(
@@ -96,16 +102,13 @@ class AnyFlowRuntime:
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
         from_bytes(data, self._full[slot, entry], self._compressed[slot, entry])
 
-    def _slabs(self, slots: int) -> tuple[Tensor, Tensor]:
+    def _slabs(self, slots: int, make: Make = torch.zeros) -> tuple[Tensor, Tensor]:
         s = self._spec
-        return (
-            torch.zeros(
-                slots, 2, s.layers, 2, s.heads, s.full_slots, s.head_width, dtype=self._dtype, device=self._device
-            ),
-            torch.zeros(
-                slots, 2, s.layers, 2, s.heads, s.compressed_slots, s.head_width, dtype=self._dtype, device=self._device
-            ),
+        full, compressed = (
+            make((slots, 2, s.layers, 2, s.heads, tokens, s.head_width), dtype=self._dtype, device=self._device)
+            for tokens in (s.full_slots, s.compressed_slots)
         )
+        return full, compressed
 
     def _groups(self, rows: Sequence[AnyFlowRow]) -> list[list[int]]:
         """Rows that share a pass: those of equal histories."""

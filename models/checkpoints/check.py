@@ -72,7 +72,7 @@ def check(manifest: Manifest, root: Path) -> tuple[Finding, ...]:
 
 
 def _measured(finding: Finding, stand_in: StandIn | None, here: Collection[str], root: Path) -> Finding:
-    if stand_in is None or not {finding.component, stand_in.component} <= here:
+    if stand_in is None or not {finding.component, stand_in.component} <= set(here):
         return finding
     try:
         error = stand_in.error(root)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -37,6 +37,19 @@ class SlabIO(Protocol):
     def write_entry(self, slot: int, entry: int, data: bytes) -> None:
         """Raises ValueError on data of another length than `read_entry` gives."""
         ...
+
+
+@runtime_checkable
+class SlicedSlots(SlabIO, Protocol):
+    """A slab whose memory is taken at once and cleared entry by entry, so that nobody waits for all of it; another one
+    is allocated as a whole.
+    """
+
+    def reserve(self, slots: int) -> None:
+        """Like `Runtime.allocate`, with anything in it: no step runs before every entry is cleared."""
+        ...
+
+    def clear_entry(self, slot: int, entry: int) -> None: ...
 
 
 class SessionExtra(Protocol):

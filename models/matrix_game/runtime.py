@@ -21,7 +21,7 @@ from ..contract.latents import Latents
 from ..contract.loaded import Copied
 from ..contract.loop import Committed, StepKind
 from ..shared.adapters import Adapters
-from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.slab_bytes import clear, from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.block_names import other_names
 from ..shared.video.pictures import frames_of
@@ -65,6 +65,12 @@ class MatrixGameRuntime:
 
     def allocate(self, slots: int) -> None:
         self._slab = Slab(self._spec, slots, self._dtype, self._device)
+
+    def reserve(self, slots: int) -> None:
+        self._slab = Slab(self._spec, slots, self._dtype, self._device, torch.empty)
+
+    def clear_entry(self, slot: int, entry: int) -> None:
+        clear(*self._slab.entry(slot, entry))
 
     @torch.inference_mode()
     def execute(

@@ -18,13 +18,16 @@ from ...kernels.qk_norm_rope import Staged
 from ...kernels.upload import upload
 from ..contract.cache import CacheView
 from ..shared.reach import Reach
+from ..shared.slab_bytes import Make
 from .spec import RING, MatrixGameSpec
 
 
 class Slab:
     """See the module docstring."""
 
-    def __init__(self, spec: MatrixGameSpec, slots: int, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, spec: MatrixGameSpec, slots: int, dtype: torch.dtype, device: torch.device, make: Make = torch.zeros
+    ) -> None:
         self.past = spec.past
         action = (spec.action_heads, spec.action_width // spec.action_heads)
         sizes = (
@@ -33,7 +36,7 @@ class Slab:
             (spec.action_layers, 2, spec.chunk, *action),
         )
         self.main, self.mouse, self.keyboard = (
-            torch.zeros(slots, RING, *entry, dtype=dtype, device=device) for entry in sizes
+            make((slots, RING, *entry), dtype=dtype, device=device) for entry in sizes
         )
 
     def entry(self, slot: int, entry: int) -> tuple[Tensor, Tensor, Tensor]:

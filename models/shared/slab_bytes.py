@@ -1,15 +1,27 @@
-"""Parts of a slab as bytes and back, bit for bit, from and to any device; for snapshots.
+"""Parts of a slab as bytes and back, bit for bit, from and to any device; for snapshots. And how a slab is made.
 
 On a GPU the copy runs beside the compute: a stream of its own takes the parts to pinned host memory once what was asked
 for before has run, and nobody waits for it on the device's thread.
 """
 
 from functools import lru_cache
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from ..contract.loaded import Copied
+
+
+class Make(Protocol):
+    """`torch.zeros`, or `torch.empty` where every part is cleared before it is used."""
+
+    def __call__(self, size: tuple[int, ...], *, dtype: torch.dtype, device: torch.device) -> Tensor: ...
+
+
+def clear(*parts: Tensor) -> None:
+    for part in parts:
+        part.zero_()
 
 
 class PinnedCopy:

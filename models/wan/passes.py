@@ -17,6 +17,7 @@ from ..contract.loop import StepKind
 from ..shared.adapters import Adapters
 from ..shared.captured import CapturedPasses
 from ..shared.compiled import CompileCache, CompiledRun, eager
+from ..shared.slab_bytes import Make
 from ..shared.video.block_names import other_names
 from ..shared.video.rope import Rotation, rotation
 from .prompts import PromptKeys
@@ -59,12 +60,12 @@ class Passes:
         self._prompt_keys = PromptKeys(transformer, self.device, self.adapters)
         self._rotation = lru_cache(maxsize=64)(self._rotated)
 
-    def allocate(self, slots: int) -> None:
+    def allocate(self, slots: int, make: Make = torch.zeros) -> None:
         if isinstance(self.spec.plan, Rollout):
             s, plan = self.spec.shape, self.spec.plan
             tokens = max(plan.chunk, plan.context) * s.tokens
             sizes = (slots, plan.past_chunks + 1 + plan.rebuild, s.layers, 2, tokens, s.heads, s.head_width)
-            self.slab = Slab(sizes, self._dtype, self.device, self._narrow_kv)
+            self.slab = Slab(sizes, self._dtype, self.device, self._narrow_kv, make)
 
     def sees(self, view: CacheView | None, rebuilt: int, context: int) -> tuple[int, tuple[int, ...]]:
         """Slot and entries of a row that reads the sink and so many rebuilt chunks, its context, or all committed."""

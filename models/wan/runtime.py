@@ -24,6 +24,7 @@ from ..contract.loop import Committed, StepKind
 from ..shared.adapters import Adapters
 from ..shared.captured import CapturedPasses
 from ..shared.compiled import CompileCache
+from ..shared.slab_bytes import clear
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
 from ..shared.video.vae import WanVae
@@ -106,6 +107,12 @@ class WanRuntime:
 
     def allocate(self, slots: int) -> None:
         self._passes.allocate(slots)
+
+    def reserve(self, slots: int) -> None:
+        self._passes.allocate(slots, torch.empty)
+
+    def clear_entry(self, slot: int, entry: int) -> None:
+        clear(*self.slab.entry(slot, entry))
 
     @torch.no_grad()
     def execute(self, kind: StepKind, rows: Sequence[WanRow], views: Sequence[CacheView | None]) -> list[WanResult]:

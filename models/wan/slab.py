@@ -19,7 +19,7 @@ from ...kernels.qk_norm_rope import Staged
 from ...kernels.upload import upload
 from ..contract.cache import place
 from ..contract.loaded import Copied
-from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.slab_bytes import Make, from_bytes, to_bytes
 from ..shared.video.rope import Rotation, rotate
 
 Turns = Callable[[int], Rotation | None]
@@ -44,10 +44,12 @@ class Writes:
 class Slab:
     """`sizes`: those of `values`. With `narrow` a token's keys of one head are integers times one scale."""
 
-    def __init__(self, sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, narrow: bool) -> None:
+    def __init__(
+        self, sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, narrow: bool, make: Make = torch.zeros
+    ) -> None:
         self._dtype = dtype
-        self.values = torch.zeros(sizes, dtype=torch.int8 if narrow else dtype, device=device)
-        self.scales = torch.zeros(sizes[:-1], dtype=torch.float32, device=device) if narrow else None
+        self.values = make(sizes, dtype=torch.int8 if narrow else dtype, device=device)
+        self.scales = make(sizes[:-1], dtype=torch.float32, device=device) if narrow else None
 
     @property
     def _ring(self) -> int:

@@ -112,8 +112,7 @@ class Clip:
 class WanSpec:
     """One card's everything. `random`: weights are drawn, not loaded; `drawn`: they are although they are published, to
     measure a device: all noise, the same work. `lora_rank` > 0: the checkpoint has a LoRA, which is merged when it is
-    loaded. `tiny_tolerance`: how far its pictures may be from the full decoder's; no published weights were here to
-    measure it with, and a decoder of other latents is several times as far off.
+    loaded.
     """
 
     name: str
@@ -129,7 +128,6 @@ class WanSpec:
     lora_rank: int = 0
     lora_alpha: float = 256.0
     tiny_widths: tuple[int, int, int, int] = (256, 128, 64, 64)
-    tiny_tolerance: float = 0.08
 
     @property
     def rollout(self) -> Rollout:

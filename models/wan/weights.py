@@ -163,6 +163,12 @@ _TINY = (
 )
 
 
+TINY_TOLERANCE = 0.08
+"""How far the light decoder's pictures may be from the full one's. No published weights were here to measure it with; a
+decoder of other latents is several times as far off.
+"""
+
+
 def _light_decoder(spec: WanSpec, vae: ComponentManifest) -> ComponentManifest:
     tiny = ComponentManifest("tiny_decoder", lambda: tiny_keys(spec), _TINY)
 
@@ -171,7 +177,7 @@ def _light_decoder(spec: WanSpec, vae: ComponentManifest) -> ComponentManifest:
 
         return decoder_error(spec, vae, tiny, root)
 
-    return replace(tiny, stands_in=StandIn("vae", spec.tiny_tolerance, "rms of pictures in 0..1", error))
+    return replace(tiny, stands_in=StandIn("vae", TINY_TOLERANCE, "rms of pictures in 0..1", error))
 
 
 def transformer_keys(spec: WanSpec) -> Mapping[str, Shape]:

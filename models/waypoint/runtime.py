@@ -23,7 +23,7 @@ from ..contract.loaded import Copied
 from ..contract.loop import Committed, StepKind
 from ..shared.adapters import Adapters, Stack
 from ..shared.lora_file import same_names
-from ..shared.slab_bytes import from_bytes, to_bytes
+from ..shared.slab_bytes import clear, from_bytes, to_bytes
 from ..shared.steps import misplaced, needed, paired
 from ..shared.video.pictures import frames_of
 from .loop import Decoded, DecodeRow, Denoised, PassRow, WaypointResult, WaypointRow
@@ -70,6 +70,14 @@ class WaypointRuntime:
 
     def allocate(self, slots: int) -> None:
         self._slab = Slab(self._spec, slots, self._dtype, self._device)
+
+    def reserve(self, slots: int) -> None:
+        self._slab = Slab(self._spec, slots, self._dtype, self._device, torch.empty)
+
+    def clear_entry(self, slot: int, entry: int) -> None:
+        """Of the global layers, every frame whose turn comes with this entry."""
+        near, far = self._slab.near, self._slab.far
+        clear(near[slot, entry], far[slot, entry :: near.shape[1]])
 
     @torch.inference_mode()
     def execute(

@@ -18,17 +18,20 @@ from ...kernels.qk_norm_rope import Staged
 from ...kernels.upload import upload
 from ..contract.cache import CacheView
 from ..shared.reach import Reach
+from ..shared.slab_bytes import Make
 from .spec import WaypointSpec
 
 
 class Slab:
     """See the module docstring."""
 
-    def __init__(self, spec: WaypointSpec, slots: int, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, spec: WaypointSpec, slots: int, dtype: torch.dtype, device: torch.device, make: Make = torch.zeros
+    ) -> None:
         self.spec = spec
         far, frame = len(spec.global_layers), (2, spec.tokens, spec.kv_heads, spec.head_width)
-        self.near = torch.zeros(slots, spec.local + 1, spec.layers - far, *frame, dtype=dtype, device=device)
-        self.far = torch.zeros(slots, spec.distant + 1, far, *frame, dtype=dtype, device=device)
+        self.near = make((slots, spec.local + 1, spec.layers - far, *frame), dtype=dtype, device=device)
+        self.far = make((slots, spec.distant + 1, far, *frame), dtype=dtype, device=device)
 
 
 class Window:

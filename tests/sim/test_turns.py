@@ -8,6 +8,7 @@ import pytest
 from worldroom.clock import LoopClock
 from worldroom.engine import api
 from worldroom.engine.caches.slab_pool import SlabPool
+from worldroom.engine.caches.weights_io import ReadWeights, WriteWeights
 from worldroom.engine.device.device import Batch
 from worldroom.engine.engine import Engine
 from worldroom.engine.spec import EngineSpec
@@ -19,7 +20,7 @@ from worldroom.models.devices import DATA_SHEETS, DataSheet
 from worldroom.models.holding import GB, ROWS, CardBytes
 from worldroom.simulation.device import SimulatedDevice
 from worldroom.simulation.encoder import BlankEncoder
-from worldroom.simulation.prices import LINK, cost_by
+from worldroom.simulation.prices import FILL, LINK, cost_by
 from worldroom.simulation.roofline import computed
 from worldroom.simulation.virtual_time import run
 from worldroom.tests.fake_engine import Person, until
@@ -31,18 +32,20 @@ LONGLIVE, ANYFLOW, MATRIX = "longlive-1.3b", "anyflow-far-1.3b", "matrix-game-2-
 
 class Scene:
     """An engine of several cards on one simulated device, `fast` times as fast as its sheet says. `crossed`: bytes that
-    went to it or from it.
+    went to it or from it. `longest`: seconds of the longest step in which cards moved.
     """
 
     def __init__(self, sheet: DataSheet, *cards: str, fast: float = 4.0, spec: EngineSpec | None = None) -> None:
         prices = {name: computed(name, sheet) for name in cards}
         real = cost_by(prices)
-        self.crossed = 0.0
+        self.crossed = self.longest = 0.0
 
         def cost(batch: Batch) -> float:
             seconds = real(batch)
             if batch.kind is StepKind.WEIGHTS_IO:
-                self.crossed += seconds * LINK
+                self.longest = max(self.longest, seconds)
+                crosses = all(isinstance(row, ReadWeights | WriteWeights) for row in batch.rows)
+                self.crossed += seconds * LINK if crosses else 0.0
                 return seconds
             return seconds / fast
 
@@ -182,10 +185,12 @@ def test_of_three_cards_the_one_used_longest_ago_goes_and_what_has_room_stays() 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_nobody_is_late_because_a_card_is_loaded(seed: int) -> None:
-    """The same people with and without others who make two cards take turns beside them: as many late chunks."""
+    """The same people with and without others who make two cards take turns beside them: as many late chunks, and no
+    step of a turn is longer than one entry of a slot takes.
+    """
     slow = DATA_SHEETS["h100"]
 
-    async def day(turns: bool) -> tuple[int, int, float]:
+    async def day(turns: bool) -> tuple[int, int, float, float]:
         scene = Scene(slow, MATRIX, LONGLIVE, "krea-realtime-14b", fast=4.0, spec=EngineSpec(slots=3))
         await scene.engine.start()
         dice = random.Random(seed)
@@ -200,13 +205,16 @@ def test_nobody_is_late_because_a_card_is_loaded(seed: int) -> None:
             await leaves(scene, guest)
         await asyncio.sleep(max(0.0, 120.0 - asyncio.get_running_loop().time()))
         done = [chunk for person in people for _, chunk in person.done]
-        crossed = scene.crossed
+        crossed, longest = scene.crossed, scene.longest
         await scene.engine.close()
-        return sum(chunk.late for chunk in done), len(done), crossed
+        return sum(chunk.late for chunk in done), len(done), crossed, longest
 
-    late, chunks, moved = run(day(True))
-    late_alone, chunks_alone, _ = run(day(False))
+    late, chunks, moved, longest = run(day(True))
+    late_alone, chunks_alone, _, _ = run(day(False))
     print(f"\nlate {late} of {chunks}, {moved / 1e9:.0f} GB moved beside them; without, {late_alone} of {chunks_alone}")
+    print(f"longest step of a turn {longest * 1000:.1f} ms")
+    entries = [card.cache.bytes_per_entry for card, _ in PUBLISHED.values() if card.cache is not None]
+    assert longest in [entry / FILL for entry in entries], "of whole cards it would be four times as long"
     assert moved > 100e9 and chunks > 400
     assert late <= late_alone
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from worldroom.engine.caches.weights_io import DropComponent, WriteWeights, move
+from worldroom.engine.caches.weights_io import DropComponent, WriteWeights, move, taking
 from worldroom.engine.weights.away import WeightsAway, put_away
 from worldroom.models import catalog
 from worldroom.models.contract.loaded import LoadedCard
@@ -73,3 +73,31 @@ def test_captured_passes_forget_weights_that_left() -> None:
 def test_a_card_that_has_no_components_says_so() -> None:
     with pytest.raises(RuntimeError, match="the weights of 'toy' cannot leave the device"):
         move(catalog.load("toy"), DropComponent("transformer"))
+
+
+SLICED = [name for name in catalog.random_weights() if catalog.card(name).cache is not None]
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_slots_that_are_taken_entry_by_entry_are_as_empty_as_those_taken_at_once(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = catalog.load(name)
+    assert loaded.slab is not None and loaded.card.cache is not None
+    rows = [*taking(loaded, 2)]
+    assert len(rows) == 1 + 2 * loaded.card.cache.ring, "every entry is a step"
+    monkeypatch.setattr(torch, "empty", lambda size, dtype, device: torch.full(size, 99, dtype=dtype, device=device))
+    move(loaded, rows[0])
+    monkeypatch.undo()
+    assert any(_held(loaded)), "there is something to clear"
+    for row in rows[1:]:
+        move(loaded, row)
+    assert not any(_held(loaded))
+
+
+def _held(loaded: LoadedCard) -> bytes:
+    """All bytes of two slots."""
+    assert loaded.slab is not None and loaded.card.cache is not None
+    parts = [loaded.slab.read_entry(slot, entry) for slot in range(2) for entry in range(loaded.card.cache.ring)]
+    extra = () if loaded.extra is None else (*loaded.extra.read_extra(0), *loaded.extra.read_extra(1))
+    return b"".join(part for part in (*parts, *extra) if isinstance(part, bytes))
