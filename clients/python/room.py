@@ -7,7 +7,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,6 +194,7 @@ class RoomClient(Steering):
     async def _watch(self) -> None:
         """Be heard every second, and notice when nobody is."""
         pings, watched, silence = 0, self.link, Silence()
+        doubt: asyncio.Task[None] | None = None
         for looks in itertools.count():
             await asyncio.sleep(LOOK_S)
             link = self.link
@@ -204,9 +205,19 @@ class RoomClient(Steering):
             line = silence.look(link.received())
             if line is Line.OVER:
                 link.end()
-            elif line is Line.ASK or looks % PING_LOOKS == 0:
+            elif line is not Line.WELL or looks % PING_LOOKS == 0:
                 pings += 1
                 link.send(wire.Ping(pings, time.monotonic() * 1000), Channel.CONTROL)
+            if line is Line.DOUBT and (doubt is None or doubt.done()):
+                doubt = asyncio.create_task(self._doubt(link, silence))
+
+    async def _doubt(self, link: EdgeLink, silence: Silence) -> None:
+        """A server that answers another way and is not heard here has another path now."""
+        with suppress(NoServer):
+            await self._place.reached()
+            await asyncio.sleep(LOOK_S)  # for what a busy server sends here as well
+            if silence.doubtful:
+                link.end()
 
     # ---- messages ---------------------------------------------------------------------------------------------------
 

@@ -51,8 +51,9 @@ an `apierror` body: `400` for a bad body, SDP or room name, `413` above 64 KiB, 
 Messages are JSON text of at most 16 KiB with a `type` field; unknown fields are refused. A message that cannot be read
 is answered by `problem`. A viewer that is not heard (any datagram: reports, acknowledgements, messages) for 4.5 seconds
 is removed, one without channels after 15 seconds, so clients send `ping` every second. A path may die without a word: a
-client that hears nothing for 0.4 s sends one every 0.2 s, and after 1.2 s it comes back with its token
-by another connection, once a `GET` of the room's `/ice`, asked again every 0.7 seconds, is answered. The problems
+client that hears nothing for 0.4 s sends one every 0.2 s, and after a second it asks another way, by a `GET` of the
+room's `/ice` every 0.7 s. If that is answered and here still nothing is heard, it comes back with its token by another
+connection. The problems
 `taken_over`, `room_closed` and `going_away` (the server stops: come back with the token) end the connection.
 
 The stream may change between the card's size and half of it with a key frame, as the viewer's network allows; the size

@@ -35,9 +35,12 @@ export class Peer {
   /**
    * @param {(message: ServerMessage) => void} onMessage
    * @param {() => void} onClosing called at the end of a connection that was welcomed, while its last picture can still be taken
+   * @param {() => Promise<unknown>} reach resolves when the server answers, another way than here
    */
-  constructor(onMessage, onClosing) {
+  constructor(onMessage, onClosing, reach) {
     this.onClosing = onClosing;
+    this.reach = reach;
+    this.doubting = false;
     this.welcomed = false;
     this.pc = new RTCPeerConnection({ iceServers: [] });
     const lossy = { ordered: false, maxRetransmits: 0 };
@@ -124,9 +127,19 @@ export class Peer {
 
   async #look() {
     const found = await this.silence.look(() => received(this.pc));
-    if (this.closed) return;
-    if (found === 'over') this.close('the server is heard no more');
-    else if (found === 'ask') this.#ping();
+    if (this.closed || found === 'well') return;
+    if (found === 'over') return this.close('the server went silent');
+    this.#ping();
+    if (found === 'doubt' && !this.doubting) void this.#doubt();
+  }
+
+  /** A server that answers another way and is not heard here has another path now. */
+  async #doubt() {
+    this.doubting = true;
+    const answers = await this.reach().then(() => true, () => false);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS)); // for what a busy server sends here as well
+    this.doubting = false;
+    if (answers && this.silence.doubtful) this.close('the server is not heard here');
   }
 
   #ping() {
@@ -149,7 +162,7 @@ async function received(pc) {
  * @returns {Promise<Peer>}
  */
 export async function openPeer(wish, on) {
-  const peer = new Peer(on.message, on.closing);
+  const peer = new Peer(on.message, on.closing, () => askIce(wish));
   try {
     const transceiver = peer.pc.addTransceiver('video', { direction: 'recvonly' });
     preferPlayable(transceiver);
