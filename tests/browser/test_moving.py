@@ -22,7 +22,8 @@ def test_clients_whose_machine_changes_networks_play_on_in_the_same_world() -> N
     seen = json.loads(done.stdout)
     print(f"\n{seen}")
     for moved, announced in (seen["told"], True), (seen["silent"], False):
-        assert (moved["announced"], moved["connected_anew"]) == (announced, True)
-        assert moved["same_world"] and moved["resumed"]
+        assert moved["announced"] == announced and moved["same_world"]
+        assert moved["resumed"] or not moved["connected_anew"], "the same seat, or the same connection by another way"
+    assert seen["silent"]["connected_anew"], "the server has let go of it"
     assert 0 < seen["told"]["chunks_between"] <= 5 * WORLD_FPS, "one second without any network, and the way back"
     assert 0 < seen["silent"]["chunks_between"] <= 10 * WORLD_FPS, "six seconds that nobody tells of, and the way back"

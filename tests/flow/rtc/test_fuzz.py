@@ -17,6 +17,7 @@ from worldroom.tests.flow.rtc import malformed
 from worldroom.tests.flow.rtc.conftest import Served, serving
 from worldroom.tests.flow.rtc.test_rtc_app import offer_body, offer_of, post
 
+LONG = pytest.mark.timeout(1800)
 BUSY = AccessSpec(limits=AddressLimits(1e6, 1_000_000, 1e6, 1_000_000, 256))
 
 
@@ -40,7 +41,7 @@ async def test_malformed_http_is_answered_and_the_room_goes_on(web_root, seed: i
         await alive(served, driver)
 
 
-@pytest.mark.parametrize(("seed", "count"), [(1, 60), pytest.param(2, 3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seed", "count"), [(1, 60), pytest.param(2, 3000, marks=[pytest.mark.slow, LONG])])
 async def test_malformed_sdp_is_answered_and_leaves_nothing(web_root, seed: int, count: int) -> None:
     dice, sdp = random.Random(seed), await offer_of()
     async with serving(web_root, access=BUSY) as served, driving(served) as driver:
