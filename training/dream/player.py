@@ -1,7 +1,6 @@
 """Dreamed worlds to measure (training/drive/clips.py says what a player is), with all of their past or a part of it.
 
-A world begins with GIVEN frames of a simulated course; from then on the course gives nothing but a look. `history` cuts
-what a frame may know: 0 nothing of the past, 1 the frame before alone, n that and what is kept of n frames.
+A world begins with GIVEN frames of a simulated course; from then on the course gives nothing but a look.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from ...models.dream.card import CHANNELS, NOISE, PICTURE_TOKENS
 from ...models.dream.transformer import DreamTransformer
 from ...models.shared.road.autoencoder import DriveAutoencoder, to_model
 from ..drive.clips import Keys
+from ..drive.past import ALL, Known
 from ..drive.players import themes_of
 from ..drive.simulator.driver import Driver, new_driver
 from ..drive.simulator.render import render
@@ -89,7 +89,7 @@ def dreamer(
     networks: Networks,
     seed: int,
     sessions: int,
-    history: int | None = None,
+    known: Known = ALL,
     keys_SK: Keys | None = None,
     alike: bool = False,
 ) -> Dreamed:
@@ -108,5 +108,5 @@ def dreamer(
     pressed, look = (torch.stack(rows, 1).expand(sessions, -1, -1) for rows in (keys, looks))
     chance = torch.randn(sessions, GIVEN, NOISE, generator=g)
     made_of = [Pressed(*parts) for parts in zip(pressed.unbind(1), look.unbind(1), chance.unbind(1), strict=True)]
-    dream = begin(networks.transformer, given, made_of, networks.sigmas, history)
+    dream = begin(networks.transformer, given, made_of, networks.sigmas, known)
     return Dreamed(networks, course, dream, g)

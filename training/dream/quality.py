@@ -20,6 +20,7 @@ from ...models.shared.road.look import THEMES, theme_of
 from ..drive.clips import Keys, Player
 from ..drive.figures import WorldFigures, world_figures
 from ..drive.judge import Judge, load_judge
+from ..drive.past import Cut
 from ..drive.quality import save_rows
 from ..drive.simulator.world import switch_theme
 from .journey import Journey, travel
@@ -94,7 +95,7 @@ def measure(
         other_noise=other_noise(networks),
         journey=trip,
         far=far,
-        world=world_figures(partial(dreamer, networks), judge, SEED, short, progress),
+        world=world_figures(partial(dreamer, networks), tuple(Cut), judge, SEED, short, progress),
     )
 
 

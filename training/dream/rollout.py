@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ...models.dream.transformer import CondB, CondBF, DreamTransformer
 from ...models.shared.road.blocks import KVView
+from ..drive.past import ALL, Known
 
 STEPS = {1: (1.0,), 2: (1.0, 0.5), 4: (1.0, 0.75, 0.5, 0.25)}
 
@@ -62,7 +63,7 @@ class Dream:
 
     model: DreamTransformer
     sigmas: tuple[float, ...]
-    history: int | None
+    known: Known
     k: Tensor  # [B, L, N, H, S, D]; entry frame % S
     v: Tensor
     past: list[tuple[Tensor, Pressed]]
@@ -72,7 +73,7 @@ class Dream:
     def next(self, pressed: Pressed, noise_BPC: Tensor) -> Tensor:
         """Dream the next frame [B, P, C] from its picture's noise."""
         self._commit()
-        state = self.model.onward(self._known(), pressed.controls_BK, pressed.noise_BZ)
+        state = self.model.onward(self._tokens(), pressed.controls_BK, pressed.noise_BZ)
         before, view, cond = self._before(), self._view(), pressed.cond(state)
 
         def predict(x: Tensor, sigma: float) -> Tensor:
@@ -88,8 +89,8 @@ class Dream:
         self._take(picture_BPC, pressed, self.read([*self.past, (picture_BPC, pressed)]))
 
     def _take(self, picture_BPC: Tensor, pressed: Pressed, state: Tensor) -> None:
-        kept = max(3, self.history or 0)
-        self.past = [*self.past, (picture_BPC, pressed)][-kept:]
+        needed = max(3, self.known.recurrent or 0)
+        self.past = [*self.past, (picture_BPC, pressed)][-needed:]
         self.state, self.frame = state, self.frame + 1
 
     def read(self, past: list[tuple[Tensor, Pressed]]) -> Tensor:
@@ -97,14 +98,14 @@ class Dream:
         newest_first = torch.stack([picture for picture, _ in reversed(past[-3:])], 1)
         return self.model.read(newest_first, past[-1][1].look_BL)
 
-    def _known(self) -> Tensor:
+    def _tokens(self) -> Tensor:
         """The newest picture's recurrent tokens, as far as the past that may be known says."""
-        match self.history:
+        match self.known.recurrent:
             case None:
                 return self.state
             case 0:
                 return torch.zeros_like(self.state)
-            case history if history < 3:
+            case frames if frames < 3:
                 return self.read([self.past[-1]] * 3)
             case _:
                 state = self.read(self.past[:3])
@@ -121,7 +122,7 @@ class Dream:
     def _before(self) -> Tensor:
         """The previous frame and the one before that, as far as they may be known."""
         last, older = self.past[-1][0], self.past[-2][0]
-        match self.history:
+        match self.known.kept:
             case 0:
                 return torch.zeros_like(torch.stack([last, last], 1))
             case 1:
@@ -132,7 +133,8 @@ class Dream:
     def _view(self) -> KVView:
         """Entries of the window whose frames may be known (an entry is made of a frame and the two before it)."""
         window, ring = self.model.shape.window, self.k.shape[4]
-        reach = window if self.history is None else min(window, max(0, self.history - 2))
+        kept = self.known.kept
+        reach = window if kept is None else min(window, max(0, kept - 2))
         count = min(self.frame + 1, reach)
         entries = [(self.frame - i) % ring for i in range(count)]
         ages = torch.arange(1, count + 1).expand(len(self.k), -1)
@@ -144,13 +146,13 @@ def begin(
     given_BFPC: Tensor,
     pressed: list[Pressed],
     sigmas: tuple[float, ...],
-    history: int | None = None,
+    known: Known = ALL,
 ) -> Dream:
-    """A dream that has seen F given frames, three or more; of those and its own it knows `history` (None: all)."""
+    """A dream that has seen F given frames, three or more, and knows so much of them and its own."""
     s, kind = model.shape, model.place.dtype
     k = torch.zeros(len(given_BFPC), s.temporal, s.tokens, s.heads, s.window, s.head_width, dtype=kind)
     past = list(zip(given_BFPC.to(kind).unbind(1), pressed, strict=True))
-    dream = Dream(model, sigmas, history, k, k.clone(), past[:3], torch.empty(0), 0)
+    dream = Dream(model, sigmas, known, k, k.clone(), past[:3], torch.empty(0), 0)
     dream.state = dream.read(past[:3])
     for picture, made_of in past[3:]:
         dream.observe(picture, made_of)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Protocol
 
 import msgspec
@@ -16,20 +17,22 @@ import torch
 from .clips import Clip, Player, play, tensors
 from .judge import Judge
 from .measures import RoadMotion, continuity, distance, diversity, reference_of, road_motion
+from .past import ALL, Cut, Known
 from .players import simulator
 from .probes import sharpness
 
 HISTORIES = (0, 1, 4, 16)
 SPAN = 48  # frames of a clip
 CUT = 160  # frame up to which worlds with less of their past are driven: what is lost adds up
+TENTH = 0.1  # by which a figure must fall when a past that matters is cut to one frame
 ALIKE = 12  # worlds that begin alike
 GAS = np.array((0, 0, 1, 0), np.int8)
 
 
 class Worlds(Protocol):
-    """Makes worlds of a seed: `history` cuts what a frame may know; `alike` worlds differ in chance alone."""
+    """Makes worlds of a seed: a frame may know so much of its past; `alike` worlds differ in chance alone."""
 
-    def __call__(self, seed: int, sessions: int, history: int | None = None, alike: bool = False) -> Player: ...
+    def __call__(self, seed: int, sessions: int, known: Known = ALL, alike: bool = False) -> Player: ...
 
 
 class ClipFigures(msgspec.Struct, frozen=True):
@@ -45,19 +48,22 @@ class ClipFigures(msgspec.Struct, frozen=True):
 
 
 class HistoryRow(msgspec.Struct, frozen=True):
-    """The same worlds when a frame may know `history` frames of its past (-1: all that is kept)."""
+    """The same worlds when a frame may know but `history` frames of its past through what is cut."""
 
+    cut: Cut
     history: int
     figures: ClipFigures
 
 
 class WorldFigures(msgspec.Struct, frozen=True):
-    """`clips` end at later and later frames; `simulated`: held-out clips of the simulator, measured alike.
+    """`clips` end at later and later frames; `whole` at CUT, as `histories` do; `simulated`: held-out clips of the
+    simulator, measured alike.
 
     `diversity_simulated`: that of the simulator's own worlds from the first frames of one.
     """
 
     clips: tuple[ClipFigures, ...]
+    whole: ClipFigures
     histories: tuple[HistoryRow, ...]
     diversity: float
     diversity_simulated: float
@@ -65,7 +71,7 @@ class WorldFigures(msgspec.Struct, frozen=True):
 
     def failures(self) -> list[str]:
         """Which figures miss their mark, with the numbers."""
-        last, whole, alone = self.clips[-1], self.histories[-1].figures, self.histories[1].figures
+        last = self.clips[-1]
         least = {
             f"road present at frame {last.frame}": (last.road, 0.97),
             f"sharpness at frame {last.frame}": (last.sharpness, 0.75),
@@ -74,21 +80,26 @@ class WorldFigures(msgspec.Struct, frozen=True):
             "diversity": (self.diversity, 0.9),
         }
         low = [f"{name} {value:.3f} is below {mark}" for name, (value, mark) in least.items() if value < mark]
-        fell = (
-            whole.motion.speed - alone.motion.speed,
-            whole.motion.steering - alone.motion.steering,
-            whole.continuity - alone.continuity,
-        )
-        if max(fell) < 0.1:
-            low.append("one frame of history does as well as all of it")
+        for row in self.histories:
+            if row.history == 1 and self._fell(row.figures) < TENTH:
+                low.append(f"one frame of the past does as well as all of it ({row.cut} cut)")
         return low
+
+    def _fell(self, alone: ClipFigures) -> float:
+        """By how much motion or continuity is worse than with the whole past, at most."""
+        motion, cut = self.whole.motion, alone.motion
+        fell = motion.speed - cut.speed, motion.steering - cut.steering, self.whole.continuity - alone.continuity
+        return max(fell)
 
 
 @torch.inference_mode()
 def world_figures(
-    worlds: Worlds, judge: Judge, seed: int, short: bool, progress: Callable[[int], None]
+    worlds: Worlds, cuts: tuple[Cut, ...], judge: Judge, seed: int, short: bool, progress: Callable[[int], None]
 ) -> WorldFigures:
-    """`short` ends at frame 256 with few worlds, else at 2,000; `progress` is told of frames."""
+    """`cuts`: the ways into the past these worlds have. `short` ends at frame 256 with few worlds, else at 2,000.
+
+    `progress` is told of frames.
+    """
     sessions, ends = (8, (16 + SPAN, CUT, 256)) if short else (16, (16 + SPAN, CUT, 256, 2000))
     windows = tuple((end - SPAN, end) for end in ends)
     real = play(simulator, judge, sessions, tuple((at, at + SPAN) for at in (20, 120, 220)), seed + 7)
@@ -98,12 +109,12 @@ def world_figures(
     clips = tuple(figures(clip) for clip in play(worlds, judge, sessions, windows, seed))
     progress(sessions * ends[-1])
     rows = []
-    for history in HISTORIES:
-        (clip,) = play(partial(worlds, history=history), judge, sessions, windows[1:2], seed)
-        rows.append(HistoryRow(history, figures(clip)))
+    for cut, history in product(cuts, HISTORIES):
+        (clip,) = play(partial(worlds, known=cut.to(history)), judge, sessions, windows[1:2], seed)
+        rows.append(HistoryRow(cut, history, figures(clip)))
         progress(sessions * CUT)
     apart, apart_simulated = (_apart(made, judge, seed + 3) for made in (worlds, simulator))
-    return WorldFigures(clips, (*rows, HistoryRow(-1, clips[1])), apart, apart_simulated, figures(still))
+    return WorldFigures(clips, clips[1], tuple(rows), apart, apart_simulated, figures(still))
 
 
 def _apart(worlds: Worlds, judge: Judge, seed: int) -> float:

@@ -16,6 +16,7 @@ from ...models.shared.road.look import THEMES
 from .clips import Keys, simulated
 from .course import Course, Networks, drawn, new_course, start_dream
 from .dream import Dream
+from .past import ALL, Known
 from .simulator.driver import new_driver
 from .simulator.world import World
 
@@ -47,9 +48,7 @@ class Simulated:
         return picture
 
 
-def simulator(
-    seed: int, sessions: int, history: int | None = None, alike: bool = False, lost: float = 0.0
-) -> Simulated:
+def simulator(seed: int, sessions: int, known: Known = ALL, alike: bool = False, lost: float = 0.0) -> Simulated:
     """It has no past that could be cut; `alike` as for the painter."""
     course = new_course(seed, themes_of(seed, 1 if alike else sessions))
     whole = _repeated(course, sessions) if alike else course
@@ -73,16 +72,16 @@ class Painted:
         return drawn(self.networks, self.dream.next(self.course.step(keys_SK)))
 
 
-def painter(networks: Networks, seed: int, sessions: int, history: int | None = None, alike: bool = False) -> Painted:
+def painter(networks: Networks, seed: int, sessions: int, known: Known = ALL, alike: bool = False) -> Painted:
     """Worlds of themes drawn by `seed`, or (`alike`) as many that begin alike and differ in what the future draws.
 
-    `history`: how many pictures of its past a frame may know.
+    Of `known` it heeds what is kept: its memory is explicit and whole.
     """
     course = new_course(seed, themes_of(seed, 1 if alike else sessions))
     if alike:
         course = _repeated(course, sessions)
     dream = start_dream(networks, course, seed)
-    dream.known = history
+    dream.known = known.kept
     return Painted(networks, course, dream)
 
 

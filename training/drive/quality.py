@@ -22,6 +22,7 @@ from .course import Networks
 from .figures import WorldFigures, world_figures
 from .journey import Journey, travel
 from .judge import load_judge
+from .past import Cut
 from .players import painter
 from .probes import BLEND, CUT, braked, frame_seconds, steered, switched
 
@@ -116,7 +117,7 @@ def measure(
         sharpness=trip.sharp_dreamed / trip.sharp_simulated,
         objects=_objects_ratio(trip, float(judged.get("objects_in_none", "0"))),
         frame_ms=1000 * frame_seconds(networks),
-        world=world_figures(partial(painter, networks), judge, SEED, short, progress),
+        world=world_figures(partial(painter, networks), (Cut.KEPT,), judge, SEED, short, progress),
         judge=judged,
     )
 

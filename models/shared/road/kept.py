@@ -13,7 +13,7 @@ autoencoder.py). Knows no loop and no clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -82,28 +82,36 @@ class KeptFrames:
     def _read(self, views: Sequence[CacheView], staged: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Each row's entries, oldest first, behind as many empty ones as fill ring + 1 keys; the newest has age 1.
 
-        K and V [B, L, N, H, S, D] and ages [B, S]; with `staged` the frame of this pass is the newest. Entry 0 stands
-        for the empty ones. A layer's keys lie together, so that their products are alike in any batch.
+        K and V [B, L, N, H, S, D] and ages [B, S]; with `staged` the frame of this pass is the newest. A layer's keys
+        lie together, so that their products are alike in any batch. Entries that lie in a row are copied at once.
         """
         s, keys, ages = self._shape, self._shape.entries + 1, []
         k, v = torch.empty(2, s.temporal, len(views), s.tokens, s.heads, keys, s.head_width)
         for row, view in enumerate(views):
             entries = (*view.committed, view.staged) if staged else view.committed
             empty = keys - len(entries)
-            places = [place(view.slot, entry, s.entries) for entry in entries]
-            if all(other == view.slot for other, _ in places):
-                order = torch.tensor([*[0] * empty, *entries])
-                torch.index_select(self._k[view.slot], 3, order, out=k[:, row])
-                torch.index_select(self._v[view.slot], 3, order, out=v[:, row])
-            else:  # some lie in the slots of worlds that it was forked with
-                for key, (other, entry) in enumerate([*[(view.slot, 0)] * empty, *places]):
-                    k[:, row, ..., key, :], v[:, row, ..., key, :] = self._entry(other, entry)
+            for kept in (k[:, row], v[:, row]):
+                kept[..., :empty, :] = 0.0
+            at = empty
+            for slot, first, count in _runs([place(view.slot, entry, s.entries) for entry in entries]):
+                k[:, row, ..., at : at + count, :] = self._k[slot, ..., first : first + count, :]
+                v[:, row, ..., at : at + count, :] = self._v[slot, ..., first : first + count, :]
+                at += count
             ages.append([*[0] * empty, *range(len(entries), 0, -1)])
         return k.transpose(0, 1), v.transpose(0, 1), torch.tensor(ages)
 
     def _decode(self, rows: Sequence[DecodeRow]) -> list[Decoded]:
         picture_B3HW = self._autoencoder.decode(stacked([row.x_PC for row in rows]))
         return [Decoded(frame_HWC) for frame_HWC in to_frames(picture_B3HW).numpy()]
+
+
+def _runs(places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """(slot, first entry, count) of entries that follow each other in a slot; a fork's lie in several."""
+    begun = 0
+    for i, (slot, entry) in enumerate(places):
+        if i + 1 == len(places) or places[i + 1] != (slot, entry + 1):
+            yield slot, places[begun][1], i + 1 - begun
+            begun = i + 1
 
 
 def load_both(folder: Path, transformer: Network) -> tuple[Network, DriveAutoencoder]:

@@ -8,6 +8,7 @@ import torch
 from worldroom.models.dream.card import WEIGHTS
 from worldroom.models.dream.runtime import load_networks
 from worldroom.models.dream.shape import DreamShape
+from worldroom.models.drive import memory
 from worldroom.training.dream.data import lead_in, private
 from worldroom.training.dream.dice import Luck, new_luck
 from worldroom.training.dream.files import KEPT
@@ -77,3 +78,21 @@ def test_shipped_tokens_are_those_of_a_world_after_six_hundred_frames() -> None:
     assert 0.4 < labels[:, 16:32].std() < 0.9  # bends: .65
     assert 0.7 < labels[:, 96].std() < 1.3  # what bends them: 1
     assert float((state - heads.writes(heads.reads(state))).square().mean()) < 0.05
+
+
+@torch.inference_mode()
+def test_a_car_that_is_braked_for_long_stands_and_starts_again() -> None:
+    """Of the tokens before, half of the cars were off by themselves after 200 frames (.55 stood)."""
+    worlds, held, started = 48, 200, 72
+    world, luck, _ = driven(worlds)
+    heads = load_recurrence(KEPT / "lasting.pt", DreamShape())
+    transformer, _ = load_networks(WEIGHTS)
+    state, noise = heads.writes(torch.from_numpy(private(world, luck))), torch.Generator().manual_seed(1)
+    speeds = []
+    for pressed, frames in (((0, 0, 0, 1), held), ((0, 0, 1, 0), started)):
+        down = torch.tensor([pressed], dtype=torch.float32).expand(worlds, -1)
+        for _ in range(frames):
+            state = transformer.onward(state, down, torch.randn(worlds, transformer.shape.noise, generator=noise))
+        speeds.append(memory.SPEED_MIDDLE + memory.SPEED_UNIT * heads.reads(state)[:, 0])
+    assert float((speeds[0].abs() < 2).float().mean()) > 0.85
+    assert float((speeds[1] > 8).float().mean()) > 0.85

@@ -25,6 +25,7 @@ from worldroom.training.dream.windows import frame_noise
 from worldroom.training.drive.figures import ClipFigures, HistoryRow, WorldFigures
 from worldroom.training.drive.measures import RoadMotion
 from worldroom.training.drive.optimise import load_checkpoint
+from worldroom.training.drive.past import ALL, Cut, Known
 
 torch.set_num_threads(1)
 
@@ -133,12 +134,13 @@ def test_a_frame_is_another_one_when_less_of_its_past_may_be_known() -> None:
     network, (latents, pressed) = random_network(), given(40)
     noise = torch.randn(2, PICTURE, 32, generator=torch.Generator().manual_seed(4))
 
-    def last(history: int | None) -> torch.Tensor:
-        return begin(network, latents[:, :39], pressed[:39], (1.0,), history).next(pressed[39], noise)
+    def last(known: Known) -> torch.Tensor:
+        return begin(network, latents[:, :39], pressed[:39], (1.0,), known).next(pressed[39], noise)
 
-    frames = [last(history) for history in (0, 1, 2, 8, None)]
-    for shorter, longer in pairwise(frames):
-        assert not torch.allclose(shorter, longer, atol=1e-3)
+    for cut, counts in ((Cut.KEPT, (0, 1, 2, 8)), (Cut.RECURRENT, (0, 1, 3, 8)), (Cut.BOTH, (0, 1, 2, 8))):
+        frames = [*(last(cut.to(count)) for count in counts), last(ALL)]
+        for shorter, longer in pairwise(frames):
+            assert not torch.allclose(shorter, longer, atol=1e-3), cut
 
 
 def test_a_frame_knows_nothing_of_what_it_may_not_know() -> None:
@@ -147,20 +149,20 @@ def test_a_frame_knows_nothing_of_what_it_may_not_know() -> None:
     changed = latents.clone()
     changed[:, :30] = 1.0  # ten frames and more ago
 
-    def last(pictures: torch.Tensor, history: int | None) -> torch.Tensor:
-        return begin(network, pictures[:, :39], pressed[:39], (1.0,), history).next(pressed[39], noise)
+    def last(pictures: torch.Tensor, known: Known) -> torch.Tensor:
+        return begin(network, pictures[:, :39], pressed[:39], (1.0,), known).next(pressed[39], noise)
 
-    assert torch.equal(last(latents, 8), last(changed, 8))
-    assert not torch.allclose(last(latents, None), last(changed, None), atol=1e-3)
+    assert torch.equal(last(latents, Cut.BOTH.to(8)), last(changed, Cut.BOTH.to(8)))
+    assert not torch.allclose(last(latents, ALL), last(changed, ALL), atol=1e-3)
 
 
 def test_a_report_names_every_figure_that_misses_its_mark() -> None:
     good = ClipFigures(64, 1.0, 0.9, 0.9, 0.95, RoadMotion(0.8, 0.3, 0.7), 8.0)
     alone = msgspec.structs.replace(good, motion=RoadMotion(0.5, 0.3, 0.7))
-    rows = tuple(HistoryRow(history, alone if history == 1 else good) for history in (0, 1, 4, 16, -1))
-    world = WorldFigures((good, good), rows, 0.95, 0.97, good)
+    rows = tuple(HistoryRow(Cut.BOTH, history, alone if history == 1 else good) for history in (0, 1, 4, 16))
+    world = WorldFigures((good, good), good, rows, 0.95, 0.97, good)
     assert world.failures() == []
-    forgetful = msgspec.structs.replace(world, histories=tuple(HistoryRow(row.history, good) for row in rows))
-    assert forgetful.failures() == ["one frame of history does as well as all of it"]
+    forgetful = msgspec.structs.replace(world, histories=(HistoryRow(Cut.KEPT, 1, good), *rows))
+    assert forgetful.failures() == ["one frame of the past does as well as all of it (kept cut)"]
     alike = msgspec.structs.replace(world, diversity=0.2)
     assert alike.failures() == ["diversity 0.200 is below 0.9"]

@@ -14,6 +14,7 @@ from worldroom.models.drive.card import WEIGHTS as PAINTED
 from worldroom.training.dream.player import Dreamed, Networks, dreamer
 from worldroom.training.drive.clips import Keys
 from worldroom.training.drive.judge import load_judge
+from worldroom.training.drive.past import ALL, Cut, Known
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 GAS: Keys = np.array([[0, 0, 1, 0]], np.int8)
@@ -49,11 +50,11 @@ def test_without_any_past_keys_come_to_nothing() -> None:
     """Speed is nowhere but in what went before."""
     judge = load_judge(PAINTED / "judge.safetensors")
 
-    def speed(keys: Keys, history: int | None) -> float:
-        world = dreamer(networks(), 12, 2, history)
+    def speed(keys: Keys, known: Known) -> float:
+        world = dreamer(networks(), 12, 2, known)
         for _ in range(36):
             picture = world.next(keys.repeat(2, 0))
         return float(judge(picture).speed_N.mean())
 
-    assert speed(GAS, None) - speed(BRAKE, None) > 8
-    assert abs(speed(GAS, 0) - speed(BRAKE, 0)) < 3
+    assert speed(GAS, ALL) - speed(BRAKE, ALL) > 8
+    assert abs(speed(GAS, Cut.BOTH.to(0)) - speed(BRAKE, Cut.BOTH.to(0))) < 3
