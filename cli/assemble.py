@@ -39,6 +39,7 @@ from ..sessions.journal.journal import Journal
 from ..sessions.journal.latents import LatentsKeeper
 from ..sessions.journal.redis_url import RedisUnreachable
 from ..sessions.journal.ring import Ring, ring_path
+from ..sessions.journal.script import SCRIPT_FAULTS
 from ..sessions.library.library import Library
 from ..sessions.recording.recordings import Recordings
 from ..sessions.rooms.opener import RoomsSpec
@@ -134,7 +135,7 @@ async def _serve(
         past = Past(Library(history, recordings), eraser, partial(export_tar, spec.journal), past_rooms)
         app = create_app(rooms, engine, edge, clock, spec.access, films, past, spec.livekit)
         server = EdgeServer(app, spec.tls)
-        warming = asyncio.create_task(_warm_up(engine, server, listener, console, spec))
+        warming = asyncio.create_task(_warm_up(engine, server, listener, console, spec, past_rooms))
         await server.until_signal(listener)
         if not warming.done():
             warming.cancel()  # told to stop while it was warming up
@@ -157,11 +158,17 @@ def workers(serving: WorkerSpec, devices: Sequence[WorkerDevice], clock: Clock) 
 
 
 async def _warm_up(
-    engine: WorkerPool, server: EdgeServer, listener: socket.socket, console: Console, spec: ServeSpec
+    engine: WorkerPool, server: EdgeServer, listener: socket.socket, console: Console, spec: ServeSpec, past: PastRooms
 ) -> None:
     """Make the engine ready, then print where to go; a fault here stops the server instead of leaving it deaf."""
+    shows, room = spec.shows, ""
     try:
         await engine.start()
+        if shows is not None:
+            room = await past.plan_replay(shows.session, shows.first or None, words=shows.words or "")
+    except SCRIPT_FAULTS as error:
+        server.should_exit = True
+        raise UserFault(str(error)) from None
     except WorkerFailed as failed:
         server.should_exit = True
         raise UserFault(str(failed)) if failed.theirs else failed from None
@@ -176,7 +183,8 @@ async def _warm_up(
         devices = [entry for entry in engine.capacity() if entry.card == card.name]
         console.print(f"[bold]{card.title}[/bold]: {fitting(card, devices)}")
     address = f"{scheme}://{shown}:{port}{spec.access.base_path}/"
-    console.print(f"Open [bold cyan]{address}[/bold cyan] and drive. Ctrl-C stops the server.")
+    what = f"r/{room}[/bold cyan] and watch" if room else "[/bold cyan] and drive"
+    console.print(f"Open [bold cyan]{address}{what}. Ctrl-C stops the server.", soft_wrap=True)
 
 
 def fitting(card: CardInfo, devices: Sequence[Capacity]) -> str:

@@ -98,6 +98,7 @@ async def checked(place: JournalPlace, session: str | None) -> JournalCheck:
             problems += [f"{name}: {wrong}" for wrong in await history.archive_problems(name)]
             cut = 0
             try:
+                problems += [f"{name}: {wrong}" for wrong in await _lost_parent(history, name)]
                 cut = (await history.summary(name)).cut
                 async for entry in history.read(name):
                     if isinstance(entry, Entry):
@@ -107,6 +108,16 @@ async def checked(place: JournalPlace, session: str | None) -> JournalCheck:
             except (*FAULTS, ValueError) as error:
                 problems.append(f"{name}: {error}")
     return JournalCheck(names, count, tuple(dict.fromkeys(problems)))
+
+
+async def _lost_parent(history: History, session: str) -> list[str]:
+    """One line where it goes on from another session of which something is missing."""
+    parent = await history.origin(session)
+    found = await history.find(parent) if parent else None
+    if not parent or (found is not None and not found.cut):
+        return []
+    what = "which is not kept any more" if found is None else f"of which the first {found.cut} entries are not kept"
+    return [f"it goes on from session {parent}, {what}: it cannot be replayed"]
 
 
 async def archive_now(place: JournalPlace, session: str | None) -> ArchiveReport:

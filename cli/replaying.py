@@ -20,6 +20,7 @@ from ..models import catalog
 from ..models.contract.recipe import Precision, RuntimeChoice
 from ..sessions.journal import replay as again
 from ..sessions.journal.archive import Archive
+from ..sessions.journal.history import History
 from ..sessions.journal.latents import kept_latents
 from ..sessions.journal.redis_url import RedisUnreachable
 from ..sessions.journal.script import SCRIPT_FAULTS
@@ -93,10 +94,7 @@ async def play(
 ) -> ReplayReport:
     """Play it with a worker of its own. Raises `FAULTS`."""
     async with reading(place) as history:
-        names = await history.names()
-        if session not in names:
-            raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
-        script = await again.read_session(history, session)
+        script = await read_script(history, session)
     kept = None if history.archive is None else partial(_kept, history.archive, session)
     check_adapters(script, weights.adapters)
     engine = WorkerClient(serving_spec(script, weights, given, ask.steps), SystemClock())
@@ -140,6 +138,14 @@ async def play(
         unjudged=result.unjudged,
         vouched=result.vouched,
     )
+
+
+async def read_script(history: History, session: str) -> again.Script:
+    """Raises `SCRIPT_FAULTS`."""
+    names = await history.names()
+    if session not in names:
+        raise again.ReplayError(f"no session '{session}' in this journal{did_you_mean(session, names)}")
+    return await again.read_session(history, session)
 
 
 async def _kept(archive: Archive, session: str, digest: str) -> bytes | None:

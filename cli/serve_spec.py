@@ -25,9 +25,18 @@ class UserFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayWish:
+    """A session to show again, from chunk `first` on, under other `words` where there are any."""
+
+    session: str
+    first: int = 0
+    words: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ServeSpec:
     """Options of one server, as the command line took them. `cards`: its worlds; a room of which nobody says which has
-    the first.
+    the first. `shows`: what it is started for.
     """
 
     cards: tuple[str, ...]
@@ -58,6 +67,7 @@ class ServeSpec:
     drivers: DriversRule = TURNS
     log_format: LogFormat = LogFormat.TEXT
     adapters: AdaptersSpec = field(default_factory=AdaptersSpec)
+    shows: ReplayWish | None = None
 
 
 def options_of(spec: ServeSpec) -> dict[str, bytes]:

@@ -119,6 +119,15 @@ class Regenerate(ChannelMessage, frozen=True):
     id: Seq
 
 
+class Seek(ChannelMessage, frozen=True):
+    """Of a replay (`Welcome.replay`): on from that chunk, as its receipts count them, from 0. What was made up to there
+    is made again, unseen, so that may take a while. Applied at that chunk.
+    """
+
+    id: Seq
+    chunk: Seq
+
+
 class Choose(ChannelMessage, frozen=True):
     """Keep one future. After a `rewind`: the one that plays, or the other one. After a `fork`: that in `place`, from 0.
 
@@ -183,6 +192,7 @@ ClientMessage = (
     | Rewind
     | Fork
     | Regenerate
+    | Seek
     | Choose
     | Feedback
     | PassWheel

@@ -29,6 +29,7 @@ from .client_messages import Regenerate as Regenerate
 from .client_messages import ResetWorld as ResetWorld
 from .client_messages import ResumeWorld as ResumeWorld
 from .client_messages import Rewind as Rewind
+from .client_messages import Seek as Seek
 from .client_messages import Shown as Shown
 from .client_messages import Transition as Transition
 from .client_messages import Way as Way
@@ -85,7 +86,8 @@ class Welcome(ChannelMessage, frozen=True):
     `adapters`: names that `Adapt` takes. `stack`: what the world has of them. `prompts_max`: texts that one prompt may
     mix, 1 = this world mixes none. `players`: so many have these controls, each their own. `drivers`: how several
     people drive: `turns`, `controls:2`, `controls:left+right,up`, `vote:5`. `replay`: the session that is shown again
-    here, which nobody steers; '' = this world is a new one.
+    here, which nobody steers; '' = this world is a new one. `replay_chunks`: so many it has, for `Seek`.
+    `counterfactual`: how what is shown differs from what was recorded, '' = not at all.
     """
 
     room: str
@@ -116,6 +118,8 @@ class Welcome(ChannelMessage, frozen=True):
     players: int = 1
     drivers: str = "turns"
     replay: str = ""
+    replay_chunks: int = 0
+    counterfactual: str = ""
 
 
 class Accepted(ChannelMessage, frozen=True):
@@ -176,6 +180,24 @@ class PromptChanged(ChannelMessage, frozen=True):
     missed: tuple[str, ...] = ()
     weight: float = 1.0
     others: tuple[WeighedText, ...] = ()
+
+
+class PlannedView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A prompt that waits for chunk `at`; the rest as in `PromptChanged`."""
+
+    version: int
+    at: int
+    text: str
+    weight: float = 1.0
+    others: tuple[WeighedText, ...] = ()
+
+
+class PromptsPlanned(ChannelMessage, frozen=True):
+    """Prompts that wait for their chunk, the next one first (sent to everyone in the room, and to who comes). () = none
+    any more.
+    """
+
+    prompts: tuple[PlannedView, ...] = ()
 
 
 class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -265,6 +287,7 @@ ServerMessage = (
     | StateChanged
     | SideBySide
     | PromptChanged
+    | PromptsPlanned
     | AdaptersChanged
     | Participants
     | Pong

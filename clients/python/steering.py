@@ -58,6 +58,10 @@ class Steering(ABC):
         """On in several futures, side by side: as it is, and in `others` (none: one by chance); then `choose`."""
         return await self._steer(lambda id: wire.Fork(id, others or (wire.Way(),)))
 
+    async def seek(self, chunk: int) -> int:
+        """In a replay: on from that chunk."""
+        return await self._steer(lambda id: wire.Seek(id, chunk))
+
     async def choose(self, keep: wire.Keep, place: int | None = None) -> int:
         """After a `rewind`: which of the two futures goes on. After a `fork`: that in `place`, from 0."""
         return await self._steer(lambda id: wire.Choose(id, keep, place))

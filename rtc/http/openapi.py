@@ -20,7 +20,7 @@ from ...sessions.views import AdaptersBody, AdaptersView, FirstFrame, RecordingV
 from .. import wire
 from ..livekit.spec import LiveKitPass
 from ..media.ice_servers import IceServersBody
-from .past_rooms import MomentAsk, PlannedRoom
+from .past_rooms import MomentAsk, PlannedRoom, ReplayRoomAsk
 from .sdp_sessions import FRAGMENT, SDP
 
 JSON, REF = "application/json", "#/components/schemas/{name}"
@@ -185,7 +185,7 @@ OPERATIONS = (
         "A room that shows it again, live",
         201,
         PlannedRoom,
-        MomentAsk,
+        ReplayRoomAsk,
         errors=(413, 422, 503),
     ),
     Operation(

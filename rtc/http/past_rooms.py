@@ -1,19 +1,24 @@
 """Rooms made of what was: in a new one the world of a session in the library goes on, or is shown again, live."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 from fastapi import FastAPI, Request, Response
 
-from ...sessions.journal.script import SCRIPT_FAULTS
+from ...sessions.journal.entry import JournalVersion
+from ...sessions.journal.history import JournalCut
+from ...sessions.journal.script import SCRIPT_FAULTS, ParentLost, ReplayError
 from ...sessions.library.library import Library, NoFilm
 from ...sessions.rooms.past import NoMoment, PastRooms
+from ...sessions.terms import PromptText
 from .answers import BUSY_RETRY_S, ApiFault, body_of, json_answer, offer_faults
 from .library import known
 
-BODY_MOST = 4096
+BODY_MOST = 16_384
 
-
+Ask = TypeVar("Ask", bound="MomentAsk")
 Plan = Callable[[str, int | None, int | None], Awaitable[str]]
 """A room's name for a session, a chunk and an epoch; raises `SCRIPT_FAULTS`."""
 
@@ -28,6 +33,12 @@ class MomentAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float = 0.0
 
 
+class ReplayRoomAsk(MomentAsk, frozen=True, forbid_unknown_fields=True):
+    """`prompt`: words in place of all it had: a counterfactual, compared with nothing; None = as it was."""
+
+    prompt: PromptText | None = None
+
+
 class PlannedRoom(msgspec.Struct, frozen=True):
     """A name that opens as was asked, for the first who joins."""
 
@@ -38,22 +49,27 @@ def add_past_rooms(app: FastAPI, library: Library, past: PastRooms) -> None:
     @app.post("/v1/library/{session}/rooms")
     async def onward(session: str, request: Request) -> Response:
         """In which its world goes on."""
-        return await _planned(library, past.plan, session, request)
+        asked = await _asked(library, session, request, MomentAsk)
+        return await _planned(library, past.plan, session, asked)
 
     @app.post("/v1/library/{session}/replay")
     async def replay(session: str, request: Request) -> Response:
         """In which it is shown again."""
-        return await _planned(library, past.plan_replay, session, request)
+        asked = await _asked(library, session, request, ReplayRoomAsk)
+        return await _planned(library, partial(past.plan_replay, words=asked.prompt or ""), session, asked)
 
 
-async def _planned(library: Library, plan: Plan, session: str, request: Request) -> Response:
+async def _asked(library: Library, session: str, request: Request, kind: type[Ask]) -> Ask:
     await known(library, session, request)
     try:
         with offer_faults():
             body = await body_of(request, BODY_MOST)
-        asked = msgspec.json.decode(body or b"{}", type=MomentAsk)
+        return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.MsgspecError as error:
         raise ApiFault(400, "bad_request", str(error)) from None
+
+
+async def _planned(library: Library, plan: Plan, session: str, asked: MomentAsk) -> Response:
     epoch, chunk = asked.epoch, asked.chunk
     try:
         if asked.film:
@@ -61,5 +77,9 @@ async def _planned(library: Library, plan: Plan, session: str, request: Request)
         return json_answer(PlannedRoom(await plan(session, chunk, epoch)), 201)
     except (NoMoment, NoFilm) as error:
         raise ApiFault(422, "no_moment", str(error)) from None
+    except ParentLost as error:
+        raise ApiFault(422, "parent_lost", str(error)) from None
+    except (ReplayError, JournalCut, JournalVersion) as error:
+        raise ApiFault(422, "not_replayable", str(error)) from None
     except SCRIPT_FAULTS as error:
         raise ApiFault(503, "journal", str(error), BUSY_RETRY_S) from None

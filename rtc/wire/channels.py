@@ -24,6 +24,7 @@ from ...sessions.messages import (
     ResetWorld,
     ResumeWorld,
     Rewind,
+    Seek,
     ServerMessage,
     Shown,
 )
@@ -54,6 +55,7 @@ CLIENT_TYPES: dict[Channel, tuple[type[msgspec.Struct], ...]] = {
         Rewind,
         Fork,
         Regenerate,
+        Seek,
         Choose,
         Feedback,
         PassWheel,

@@ -62,6 +62,10 @@ class Index(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     dislikes: int = 0
     origin: str | None = None
 
+    def ended_before(self, at: float) -> bool:
+        """Whether it ended then, and is here whole."""
+        return self.whole and bool(self.parts) and self.ended < at
+
     @classmethod
     def of(cls, session: str, at: float, opened: SessionOpened) -> "Index":
         """Of a session of which nothing is archived yet."""

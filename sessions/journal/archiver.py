@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...clock import Clock
@@ -144,13 +144,25 @@ class Archiver:
         await self.settle()
 
     async def retain(self) -> None:
-        """Give up what is older, or more, than is kept."""
+        """Give up what is older, or more, than is kept. A session that kept ones go on from does not grow too old."""
         before, cut = self.clock.wall() - self.spec.keep_s, 0
+        origins: dict[str, str] = {}
+        kept: list[str] = []
+        aged: list[Index] = []
         try:
             for session in await asyncio.to_thread(self.archive.sessions):
                 index = await self._index(session)
-                if index is not None:
-                    cut += await self._retain_one(index, before)
+                if index is None:
+                    continue
+                origins[session] = index.origin or ""
+                gone = index.ended_before(before)
+                if not gone:
+                    kept.append(session)
+                if gone or self._upto(index, before) > index.cut:
+                    aged.append(index)
+            needed = _ancestors(kept, origins)
+            for index in aged:
+                cut += await self._retain_one(index, 0.0 if index.session in needed else before)
         except ArchiveError as error:
             self._failed(error)
         if cut:
@@ -219,15 +231,28 @@ class Archiver:
         return None
 
     async def _retain_one(self, index: Index, before: float) -> int:
-        upto = max((part.last for part in index.parts if part.ended < before), default=0)
-        if self.spec.keep_entries is not None:
-            upto = max(upto, index.last - self.spec.keep_entries)
-        if index.whole and index.parts and index.ended < before:
+        if index.ended_before(before):
             await asyncio.to_thread(self.archive.delete, index.session)
             return index.last - index.cut
-        return (await asyncio.to_thread(self.archive.cut, index, upto)).cut - index.cut
+        return (await asyncio.to_thread(self.archive.cut, index, self._upto(index, before))).cut - index.cut
+
+    def _upto(self, index: Index, before: float) -> int:
+        """The last entry that is too old, or one too many."""
+        upto = max((part.last for part in index.parts if part.ended < before), default=0)
+        return upto if self.spec.keep_entries is None else max(upto, index.last - self.spec.keep_entries)
 
     def _failed(self, error: OSError) -> None:
         if self.counters.errors == 0:
             log.warning("%s; the journal stays where it is until that works", error)
         self.counters.errors += 1
+
+
+def _ancestors(sessions: Iterable[str], origins: Mapping[str, str]) -> set[str]:
+    """Those that some of these go on from, over any number of others. `origins`: '' = it begins."""
+    found: set[str] = set()
+    for session in sessions:
+        parent = origins.get(session, "")
+        while parent and parent not in found:
+            found.add(parent)
+            parent = origins.get(parent, "")
+    return found

@@ -153,7 +153,7 @@ class History:
 
     async def children(self, session: str) -> list[str]:
         """Sessions whose worlds go on from a moment of this one; those whose beginning is not kept are left out."""
-        return [name for name in await self.names() if await self._origin(name) == session]
+        return [name for name in await self.names() if await self.origin(name) == session]
 
     async def hot_likes(self, session: str) -> tuple[int, int]:
         """Likes and dislikes that are not archived."""
@@ -197,7 +197,7 @@ class History:
             return None
         return None
 
-    async def _origin(self, session: str) -> str | None:
+    async def origin(self, session: str) -> str | None:
         """None where nobody can tell."""
         try:
             index = await self._index(session) or await self._hot_index(session)

@@ -23,6 +23,10 @@ class ReplayError(RuntimeError):
     """The journal cannot be played again here, and why."""
 
 
+class ParentLost(ReplayError):
+    """The session goes on from another one, of which is not there what it needs; which, and what is missing."""
+
+
 SCRIPT_FAULTS = (StoreError, ArchiveError, JournalVersion, JournalCut, ReplayError, api.UnknownContract)
 """What `read_session` raises."""
 
@@ -281,7 +285,7 @@ async def read(journal: AsyncIterable[events.JournalEvent]) -> Script:
     async for event in journal:
         reading.take(event)
     if reading.opened is None:
-        raise ReplayError("this journal does not hold how its session was opened")
+        raise ReplayError("how it was opened is not in this journal: it is not kept any more, or was deleted")
     epochs = tuple(
         replace(script, chunks=tuple(reading.done.get(epoch, ()))) for epoch, script in sorted(reading.starts.items())
     )
@@ -297,6 +301,6 @@ async def read_session(history: History, session: str) -> Script:
     try:
         parent = await read_session(history, origin.session)
     except (ReplayError, JournalCut) as error:
-        raise ReplayError(f"it goes on from session {origin.session}: {error}") from None
+        raise ParentLost(f"it goes on from session {origin.session}: {error}") from None
     texts, embeddings = {**parent.texts, **script.texts}, {**parent.embeddings, **script.embeddings}
     return replace(script, texts=texts, embeddings=embeddings, parent=parent)

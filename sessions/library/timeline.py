@@ -174,6 +174,8 @@ def _mark(entry: Entry, kind: str, opened: float, chunk: int) -> TimelineMark:
             text = event.code
         case events.StateMoved():
             text = event.after
+        case events.RecordingMarked():
+            text, value = event.name, int(event.running)
         case _:
             pass
     return TimelineMark(round(entry.at - opened, 3), entry.number, kind, entry.epoch, entry.branch, chunk, text, value)

@@ -148,17 +148,25 @@ class RoomOpener:
         playback, asked = Playback(engine, plan, self._clock), plan.asked(plan.first)
         unwritten = Journal(self._clock, spec=JournalSpec(buffer=UNWRITTEN))
         opening = entry.asked, entry.name, plan.card, plan.script.opened.seed
-        spec = SessionSpec(*opening, prompt=_shown(asked), steps=plan.made.steps or None, replays=plan.session)
+        spec = SessionSpec(
+            *opening,
+            prompt=plan.words or _shown(asked),
+            steps=plan.made.steps or None,
+            replays=plan.session,
+            replay_chunks=len(plan.steps),
+            counterfactual="other words" if plan.words else "",
+        )
         session = Session(spec, playback, unwritten, self._clock, self._counters, entry.audience)
 
         def said(asked: PromptAsked) -> None:
             session.prompt(Prompt(id=0, text=_shown(asked), transition=Transition.CUT), "", lambda answer: None)
 
-        def over(differ: int) -> None:
-            log.info("a replay of session %s is over: %d chunks differ", plan.session, differ)
+        def over(differ: int | None) -> None:
+            judged = "a counterfactual" if differ is None else f"{differ} chunks differ"
+            log.info("a replay of session %s is over: %s", plan.session, judged)
             session.close("the replay is over")
 
-        playback.said, playback.over = said, over
+        playback.said, playback.over, session.replay_from = said, over, playback.seek
         name, entry.asked = entry.asked, ""
         refused = await session.open()
         entry.asked = name

@@ -35,6 +35,7 @@ from ..messages import (
     ResumeWorld,
     Rewind,
     Role,
+    Seek,
     ServerMessage,
     Shown,
 )
@@ -182,6 +183,7 @@ class Participant:
                 | Fork()
                 | Regenerate()
                 | Choose()
+                | Seek()
             ) if self.role is not Role.DRIVER:
                 self._problem("not_driving", "only the driver steers", message.id)
             case Prompt():
@@ -208,6 +210,8 @@ class Participant:
                 session.turns.regenerate(message, name, self._send)
             case Choose():
                 session.turns.choose(message, name, self._send)
+            case Seek():
+                session.seek(message, self._send)
             case Feedback() if self._seat.rights.grant is Grant.RECORDER:
                 self._problem("may_not_judge", "a recorder only watches", message.id)
             case Feedback():

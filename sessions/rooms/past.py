@@ -82,10 +82,17 @@ class PastRooms:
         that has that chunk. Raises `SCRIPT_FAULTS`."""
         return self._plan(past_world(await read_session(self._history, session), session, chunk, epoch))
 
-    async def plan_replay(self, session: str, chunk: int | None = None, epoch: int | None = None) -> str:
+    async def plan_replay(
+        self, session: str, chunk: int | None = None, epoch: int | None = None, words: str = ""
+    ) -> str:
         """A room in which a session is shown again from `chunk` (None = its beginning) of an epoch on; None = the last
-        one that has that chunk. Each time that the room opens, until it is forgotten. Raises `SCRIPT_FAULTS`."""
-        return self._plan(replay_plan(await read_session(self._history, session), session, chunk, epoch))
+        one that has that chunk. `words`: in place of all it had, a counterfactual. Each time that the room opens, until
+        it is forgotten. Raises `SCRIPT_FAULTS`."""
+        plan = replay_plan(await read_session(self._history, session), session, chunk, epoch, words)
+        most = next((info.prompt_chars for info in self.engine.cards() if info.name == plan.card), len(words))
+        if len(words) > most:
+            raise NoMoment(f"its world takes {most} characters, these are {len(words)}")
+        return self._plan(plan)
 
     def planned(self, room: str) -> PastWorld | ReplayPlan | None:
         return self._planned.get(room)
@@ -128,7 +135,7 @@ def past_world(script: Script, session: str, chunk: int | None, epoch: int | Non
     return PastWorld(script, origin, _words(script, conditions.prompt_version), adapters)
 
 
-def replay_plan(script: Script, session: str, chunk: int | None, epoch: int | None) -> ReplayPlan:
+def replay_plan(script: Script, session: str, chunk: int | None, epoch: int | None, words: str = "") -> ReplayPlan:
     """Of what the weights made that it ended with. Raises `NoMoment`."""
     made = [script.made(each) for each in script.epochs if each.chunks]
     if not made:
@@ -150,7 +157,7 @@ def replay_plan(script: Script, session: str, chunk: int | None, epoch: int | No
     keys = {share.key for _, each in steps for share in each.conditions.prompts}
     if not all(key in script.embeddings or not script.texts.get(key, REDACTED).startswith(REDACTED) for key in keys):
         raise NoMoment("its words were taken out, and nothing that stands for them was kept")
-    return ReplayPlan(session, script, made[-1], steps, first)
+    return ReplayPlan(session, script, made[-1], steps, first, words)
 
 
 def _check_remade(history: tuple[api.HistoryStep, ...]) -> None:

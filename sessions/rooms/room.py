@@ -271,10 +271,14 @@ class Room:
                 stack=session.adapters.now.stack,
                 prompts_max=card.prompts_max,
                 replay=session.spec.replays,
+                replay_chunks=session.spec.replay_chunks,
+                counterfactual=session.spec.counterfactual,
             ),
         )
         if prompt is not None:
             self._audience.send(seat.participant, prompt.changed())
+        if (planned := session.prompts.planned()).prompts:
+            self._audience.send(seat.participant, planned)
         if session.turns.beside.choice:
             self._audience.send(seat.participant, session.turns.beside.told())
         self.wheel.announce()

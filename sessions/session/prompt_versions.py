@@ -3,7 +3,7 @@
 import msgspec
 
 from ...engine.api import PromptMeaning
-from ..messages import PromptChanged, Transition, WeighedText
+from ..messages import PlannedView, PromptChanged, Transition, WeighedText
 
 
 class PromptPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -70,6 +70,11 @@ class PromptVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
             for part in self.parts
         )
         return msgspec.structs.replace(self, parts=tuple(parts))
+
+    def planned(self) -> PlannedView:
+        """What everybody in the room is told while it waits for its chunk."""
+        assert self.at is not None, "it waits for a chunk"
+        return PlannedView(self.number, self.at, self.text, self.weight, self.wanted.others)
 
     def changed(self) -> PromptChanged:
         """What everybody in the room is told when the world turns to it."""

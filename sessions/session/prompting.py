@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...engine import api
 from ..audience import Audience
 from ..journal import events
-from ..messages import Accepted, Problem, Prompt, Transition
+from ..messages import Accepted, Problem, Prompt, PromptsPlanned, Transition
 from .ack import PendingAck, Reply
 from .inflight import InflightInputs
 from .prompt_versions import AT_ONCE, PromptVersion, Wanted
@@ -41,6 +41,7 @@ class Prompting:
         self._inflight, self._audience, self._worlds = inflight, audience, worlds
         self._asides: dict[int, _Aside] = {}
         """By the number of each of their texts."""
+        self._told = PromptsPlanned()
 
     def asked(self, message: Prompt, card: api.CardInfo, participant: str, reply: Reply) -> bool:
         """False when it is refused; the reason goes to who asked."""
@@ -66,7 +67,15 @@ class Prompting:
     ) -> None:
         """Ask the engine for the embeddings of a new version, which it may give within the call."""
         version = self._memory.ask(text, transition, frames, ack, wanted)
+        self._tell_planned()
         self._encode(version, participant, self._worlds())
+
+    def _tell_planned(self) -> None:
+        """Everybody hears of what waits for its chunk, where that is not what they were told last."""
+        planned = self._memory.planned()
+        if planned != self._told:
+            self._told = planned
+            self._audience.tell(planned)
 
     def _encode(self, version: PromptVersion, participant: str, worlds: Sequence[str]) -> None:
         """Journal its texts and have them encoded, those that are mixed into it first."""
@@ -113,6 +122,7 @@ class Prompting:
             self._asides = {number: each for number, each in self._asides.items() if each is not aside}
             aside.answer.set_result(event)
             return True
+        self._tell_planned()
         ack = self._memory.take_ack(whole)
         if ack is not None:
             ack.reply(Problem(code=event.code, detail=event.detail, id=ack.id))
@@ -137,5 +147,6 @@ class Prompting:
             self._inflight.expect(ack)
         for late in self._memory.take_overtaken():
             late.reply(Problem(code="overtaken", detail="a later prompt took effect before its chunk", id=late.id))
+        self._tell_planned()
         if version is not None:
             self._audience.tell(version.changed())

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from ...engine.api import CardInfo, PromptMeaning, PromptShare
-from ..messages import Problem, Prompt, Transition
+from ..messages import Problem, Prompt, PromptsPlanned, Transition
 from .ack import PendingAck
 from .prompt_versions import AT_ONCE, PromptPart, PromptsRecord, PromptVersion, Wanted
 
@@ -56,6 +56,11 @@ class PromptMemory:
     def first_waits(self) -> bool:
         """The world has no prompt yet, but is about to get one."""
         return self.number == 0 and bool(self._waiting)
+
+    def planned(self) -> PromptsPlanned:
+        """Versions that wait for their chunk, whether they have their embeddings or not."""
+        waiting = (each for each in (*self._planned.values(), *self._waiting.values()) if each.at is not None)
+        return PromptsPlanned(tuple(each.planned() for each in sorted(waiting, key=lambda each: each.at or 0)))
 
     def versions(self) -> tuple[PromptVersion, ...]:
         """The last versions that took effect, oldest first."""

@@ -9,6 +9,7 @@
 Knows no participant but by name: what viewers get goes through its `Audience`.
 """
 
+from collections.abc import Callable
 from typing import assert_never
 
 from ...clock import Clock
@@ -55,6 +56,8 @@ class Session:
         self._chronicle = Chronicle(journal, spec.name, lambda: self.epoch)
         self.record = self._chronicle.record
         """Journal an event; also for what happens around the session: who came, went or took the wheel."""
+        self.replay_from: Callable[[int], str] = lambda chunk: "this is no replay"
+        """Play on from a chunk; why not, '' = it will. Set by who shows a session again."""
         self._futures = Futures(spec.name, door, clock, engine)
         given = door, self.record, self._inflight, audience
         self._prompting = Prompting(self.prompts, *given, lambda: self.turns.worlds)
@@ -212,6 +215,14 @@ class Session:
     def reset(self, message: messages.ResetWorld, participant: str, reply: Reply) -> None:
         reply(messages.Accepted(id=message.id))
         self.start_anew(message.seed, participant)
+        self._inflight.expect(PendingAck(message.id, reply))
+
+    def seek(self, message: messages.Seek, reply: Reply) -> None:
+        """Of a replay."""
+        if why := self.replay_from(message.chunk):
+            reply(messages.Problem(code="no_moment", detail=why, id=message.id))
+            return
+        reply(messages.Accepted(id=message.id))
         self._inflight.expect(PendingAck(message.id, reply))
 
     def start_anew(self, seed: int | None, participant: str, first_frames: api.FirstFrames | None = None) -> int:

@@ -52,7 +52,8 @@ class SessionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SessionSpec:
     """What a session is opened with. `prompt` None = the card's first suggestion, if it has one. `adapters`: the stack
     it begins with. `drivers`: how several people drive. `origin`: the moment that it goes on from. `replays`: the
-    session that it shows again, '' = none; nobody steers such a one, and nothing of it is kept.
+    session that it shows again, '' = none; nobody steers such a one, and nothing of it is kept. `replay_chunks`: so
+    many that has; `counterfactual`: how it differs from what was recorded.
     """
 
     name: str
@@ -66,6 +67,8 @@ class SessionSpec:
     drivers: DriversRule = TURNS
     origin: events.Origin | None = None
     replays: str = ""
+    replay_chunks: int = 0
+    counterfactual: str = ""
 
     @property
     def votes(self) -> bool:

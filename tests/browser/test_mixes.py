@@ -74,13 +74,15 @@ def test_a_prompt_says_that_it_waits_and_begins_at_its_chunk(visitor: MakeVisito
     alice.page.fill("#prompt-text", "violet dusk")
     alice.page.click("#mix")
     alice.page.select_option("#mix-when", "at")
-    at = int(alice.number("worldroom.world.onScreen.chunk")) + 40
+    at = int(alice.number("worldroom.world.onScreen.chunk")) + 90
     alice.page.fill("#mix-begins", str(at))
     alice.page.select_option("#mix-over", "chunks")
     alice.page.fill("#mix-lasts", "12")
     alice.page.press("#mix-lasts", "Enter")
     alice.until(f"{LABEL} === 'Scheduled' && {NOW} === 'for chunk {at}'")
-    alice.until(f"{PLANNED}.startsWith('Then at chunk {at}, in ') && {PLANNED}.endsWith(': violet dusk')")
+    bob = visitor().open(room)
+    for page in (alice, bob):
+        page.until(f"{PLANNED}.startsWith('Then at chunk {at}, in ') && {PLANNED}.endsWith(': violet dusk')")
     assert alice.world("prompt.text") != "violet dusk"
     alice.until("!document.getElementById('share-of-blend').hidden")
     alice.until("document.getElementById('share-of-blend').hidden")

@@ -30,7 +30,8 @@
 /** @typedef {{ type: 'leave', id: number }} Leave */
 /** @typedef {{ type: 'shown', frames: [number, number][] }} Shown */
 /** @typedef {{ type: 'ping', id: number, sent_ms: number }} Ping */
-/** @typedef {Fork | Rewind | Regenerate | Choose} Futures */
+/** Of a replay: on from that chunk. @typedef {{ type: 'seek', id: number, chunk: number }} Seek */
+/** @typedef {Fork | Rewind | Regenerate | Choose | Seek} Futures */
 /** @typedef {Input | Prompt | Adapt | PauseOrResume | ResetWorld | Futures | Feedback | PassWheel | RefuseWheel | Leave | Shown | Ping} ClientMessage */
 
 /** @typedef {{ name: string, keys: string[], analog?: boolean }} ControlView */
@@ -44,7 +45,7 @@
  *   first_frame: { width: number, height: number } | null, recache: boolean,
  *   protocol?: number, pointer?: boolean, prompt_chars?: number, lease_s?: number,
  *   adapters?: string[], stack?: AdapterChoice[], prompts_max?: number, players?: number,
- *   drivers?: string, replay?: string,
+ *   drivers?: string, replay?: string, replay_chunks?: number, counterfactual?: string,
  * }} Welcome
  */
 /** @typedef {{ type: 'accepted', id: number }} Accepted */
@@ -54,6 +55,7 @@
 /** @typedef {{ branch: number, prompt: string, held: string[] }} FutureView */
 /** Futures in one picture, by rows of two; none = one again. `earlier`: another take stands still, which may be kept. @typedef {{ type: 'sidebyside', chunk: number, places: FutureView[], earlier?: boolean }} SideBySide */
 /** @typedef {{ type: 'promptchanged', version: number, text: string, understood?: string[], missed?: string[], weight?: number, others?: WeighedText[] }} PromptChanged */
+/** What waits for its chunk, the next first. @typedef {{ type: 'promptsplanned', prompts: { version: number, at: number, text: string, weight?: number, others?: WeighedText[] }[] }} PromptsPlanned */
 /** @typedef {{ type: 'adapterschanged', version: number, stack: AdapterChoice[] }} AdaptersChanged */
 /** @typedef {{ participant: string, name: string }} Person */
 /** A place at the wheel: who holds it, of which player (from 0), and which of the welcome's controls it steers now.
@@ -74,10 +76,10 @@
  * }} Receipt
  */
 /** @typedef {{ type: 'receipts', items: Receipt[] }} Receipts what a spectator gets: several receipts at once */
-/** @typedef {Welcome | Accepted | Applied | Problem | StateChanged | SideBySide | PromptChanged | AdaptersChanged | Participants | Pong | Receipt | Receipts} ServerMessage */
+/** @typedef {Welcome | Accepted | Applied | Problem | StateChanged | SideBySide | PromptChanged | PromptsPlanned | AdaptersChanged | Participants | Pong | Receipt | Receipts} ServerMessage */
 
 const SERVER_TYPES = new Set([
-  'welcome', 'accepted', 'applied', 'problem', 'statechanged', 'sidebyside', 'promptchanged', 'adapterschanged',
+  'welcome', 'accepted', 'applied', 'problem', 'statechanged', 'sidebyside', 'promptchanged', 'promptsplanned', 'adapterschanged',
   'participants', 'pong', 'receipt', 'receipts',
 ]);
 

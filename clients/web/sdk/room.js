@@ -195,6 +195,11 @@ export class Room extends Emitter {
     return this.ask(seconds === null ? { type: 'regenerate' } : { type: 'rewind', seconds }).applied;
   }
 
+  /** In a replay: on from that chunk. @param {number} chunk */
+  seek(chunk) {
+    return this.ask({ type: 'seek', chunk }).applied;
+  }
+
   /** @param {import('./messages.js').Keep} keep @param {number | null} [place] of those side by side */
   choose(keep, place = null) {
     return this.ask({ type: 'choose', keep, ...(place !== null && { place }) }).applied;

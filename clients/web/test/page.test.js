@@ -117,7 +117,7 @@ test('a replay is called one, takes no words, and can be watched again', () => {
   assert.equal(nameOf('live', 'running', true, true, true), 'Replay');
   assert.equal(nameOf('live', 'running', true, true, false), 'Live');
   const world = (/** @type {string} */ replay) => /** @type {any} */ ({ state: 'running', drives: true, welcome: { replay } });
-  assert.match(whyNoPrompt(true, world('a1')), /can be watched and paused/);
+  assert.match(whyNoPrompt(true, world('a1')), /can be watched, paused and moved in/);
   assert.equal(whyNoPrompt(true, world('')), '');
   assert.equal(now({ link: { phase: 'ended' }, replays: true })?.act, 'Watch again');
   assert.equal(now({ link: { phase: 'ended' }, replays: false })?.act, 'Start a new one');

@@ -2,18 +2,22 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 from pathlib import Path
 
 import av
 import msgspec
+from typer.testing import CliRunner
 from worldroom.cli.journal_place import JournalPlace
 from worldroom.cli.journaling import archive_now
+from worldroom.cli.main import app
 from worldroom.clients.bench.server import command
-from worldroom.rtc.wire import Transition
+from worldroom.clients.python.room import join
+from worldroom.rtc.wire import Transition, Welcome
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.entry import Stamp, decode, encode
-from worldroom.tests.real_server import driving, journaled, ready, served
+from worldroom.tests.real_server import PATIENCE_S, driving, journaled, ready, served
 
 
 def replay(*words: str) -> tuple[int, str]:
@@ -111,3 +115,47 @@ def test_a_part_of_it_and_what_might_have_been(tmp_path: Path) -> None:
     code, said = replay(session, *place, "--verify", "--from", "3")
     assert code == 2 and "--verify compares all that was recorded" in said
     assert replay(session, *place, "--verify")[0] == 0
+
+
+async def watched_room(url: str, at: int) -> tuple[Welcome, list[int]]:
+    """What a room says of itself, and the first chunks it shows; then those from chunk `at` on."""
+    async with asyncio.timeout(PATIENCE_S), join(url, loopback=True) as room:
+        chunks, sought = [], False
+        async for frame in room.frames():
+            chunks += [] if frame.receipt is None else [frame.receipt.chunk]
+            if len(chunks) == 3:
+                assert await room.applied(await room.seek(at)) == at
+                sought = True
+            if sought and len(chunks) > 6:
+                assert room.welcome is not None
+                return room.welcome, chunks
+        raise AssertionError("the room ended")
+
+
+def test_it_is_watched_in_a_room_of_a_server_that_is_started_for_it_or_runs(tmp_path: Path) -> None:
+    session = asyncio.run(recorded(tmp_path))
+    words = [command(), "replay", session, "--data", str(tmp_path), "--room", "here", "--prompt", "snow at night"]
+    serving = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        assert serving.stderr is not None
+        said = next(line for line in serving.stderr if " and watch" in line)
+        url = said.split()[1]
+        code, other = replay(session, "--room", url.partition("/r/")[0])
+        assert (code, other.partition("/r/")[0]) == (0, url.partition("/r/")[0]) and other.strip() != url
+        differs, _ = asyncio.run(watched_room(url, 20))
+        same, chunks = asyncio.run(watched_room(other.strip(), 20))
+        assert (differs.replay, differs.counterfactual) == (session, "other words")
+        assert (same.replay, same.counterfactual) == (session, "")
+        assert chunks[:3] == sorted(chunks[:3]) and 20 <= chunks[-1] < 40, "sought"
+        code, why = replay("nobody", "--room", url.partition("/r/")[0])
+        assert code == 2 and "there is no session of that name" in why
+        serving.send_signal(signal.SIGINT)
+        assert serving.wait(timeout=PATIENCE_S) == 0
+    finally:
+        serving.kill()
+
+
+def test_a_room_that_cannot_be_had_is_one_clear_line(tmp_path: Path) -> None:
+    for words in (["--room", "http://127.0.0.1:1"], ["--room", "here", "--verify"]):
+        done = CliRunner().invoke(app, ["replay", "one", "--data", str(tmp_path), *words])
+        assert done.exit_code == 2 and len(done.output.strip().splitlines()) == 1, done.output

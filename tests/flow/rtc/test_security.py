@@ -110,6 +110,7 @@ MESSAGES: tuple[ClientMessage, ...] = (
     messages.Rewind(id=1, seconds=1.0),
     messages.Fork(id=1),
     messages.Regenerate(id=1),
+    messages.Seek(id=1, chunk=0),
     messages.Choose(id=1, keep=messages.Keep.TIE),
     messages.Feedback(id=1, chunk=0, value=1),
     messages.PassWheel(id=1),

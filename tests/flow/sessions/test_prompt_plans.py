@@ -10,9 +10,11 @@ from worldroom.sessions.journal import events
 from worldroom.sessions.journal.replay import read, replay
 from worldroom.sessions.messages import (
     Applied,
+    PlannedView,
     Problem,
     Prompt,
     PromptChanged,
+    PromptsPlanned,
     ResetWorld,
     Transition,
     WeighedText,
@@ -142,3 +144,36 @@ def test_a_world_that_mixes_nothing_says_so_and_a_mix_of_which_one_text_is_none_
         await server.stop()
 
     run(main())
+
+
+def test_what_waits_for_its_chunk_is_told_to_everybody_and_to_who_comes_back() -> None:
+    async def main() -> None:
+        server = Server()
+        await server.start()
+        driver, screen = await server.join()
+        watcher, seen = await server.join()
+        await chunks(server, 4)
+        now = server.rooms.views()[0].chunk
+        driver.receive(Prompt(1, "dusk", Transition.CUT, at=now + 60))
+        driver.receive(Prompt(2, "snow", Transition.CUT, at=now + 30, others=(NIGHT,)))
+        later, sooner = PlannedView(2, now + 60, "dusk"), PlannedView(4, now + 30, "snow", others=(NIGHT,))
+        assert planned(seen) == planned(screen) == [(later,), (sooner, later)]
+        watcher.leave()
+        _, back = await server.join(watcher.token)
+        assert planned(back) == [(sooner, later)], "before anything else happens"
+        await chunks(server, 40)
+        assert planned(screen)[2:] == [()], "the one that was asked first is overtaken"
+        driver.receive(Prompt(3, "rain", Transition.CUT, at=now + 90))
+        driver.receive(Prompt(4, "noon", Transition.CUT))
+        await chunks(server, 4)
+        waiting = [prompts for prompts in planned(screen)[3:] if prompts]
+        assert waiting == [(PlannedView(5, now + 90, "rain"),)] and planned(screen)[-1] == ()
+        _, fresh = await server.join()
+        assert planned(fresh) == []
+        await server.stop()
+
+    run(main())
+
+
+def planned(screen: Screen) -> list[tuple[PlannedView, ...]]:
+    return [message.prompts for message in screen.messages if isinstance(message, PromptsPlanned)]

@@ -15,6 +15,7 @@ from worldroom.sessions import messages
 from worldroom.sessions.journal import events
 from worldroom.sessions.journal.script import Script
 from worldroom.sessions.recording.recordings import Recordings
+from worldroom.sessions.rooms import playback
 from worldroom.sessions.rooms.adapting import AdaptFailed, adapt
 from worldroom.sessions.rooms.opener import RoomsSpec
 from worldroom.sessions.rooms.past import NoMoment, replay_plan
@@ -253,6 +254,124 @@ def test_a_session_whose_words_are_gone_is_refused_when_it_is_planned() -> None:
         script = replace(script, texts=dict.fromkeys(script.texts, "redacted:0123"))
         with pytest.raises(NoMoment, match="words were taken out"):
             replay_plan(script, session, None, None)
+        await h.close()
+
+    run(scene())
+
+
+def made(screen: Screen) -> list[int]:
+    """Chunks in the order in which they were shown."""
+    chunks = [frame.chunk for frame in screen.frames]
+    return [chunk for place, chunk in enumerate(chunks) if place == 0 or chunk != chunks[place - 1]]
+
+
+def test_who_drives_a_replay_seeks_in_it_within_a_world_and_over_its_futures(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        h = await house()
+        session = await ended(h)
+        script = await h.script(session)
+        every = len(recorded(script))
+        driver, screen, welcome = await h.join(await h.past.plan_replay(session))
+        assert welcome.replay_chunks == every
+        await asyncio.sleep(1.0)
+        seeks = (every - 20, 5, every - 30, every - 60)  # on, back to another start, on to another future, back in it
+        for id, chunk in enumerate(seeks, 1):
+            driver.receive(messages.Seek(id, chunk))
+            await asyncio.sleep(1.5)
+        with caplog.at_level(logging.INFO):
+            await until_over(screen)
+        assert ": 0 chunks differ" in caplog.text, "the same bits, wherever it was begun"
+        applied = {m.id: m.chunk for m in screen.messages if isinstance(m, messages.Applied)}
+        assert applied == dict(enumerate(seeks, 1))
+        jumps = [(one, two) for one, two in zip(made(screen), made(screen)[1:], strict=False) if two != one + 1]
+        assert [two for _, two in jumps] == list(seeks)
+        expected = recorded(script)
+        assert [frame.controls for frame in screen.frames] == [expected[frame.chunk] for frame in screen.frames]
+        assert [frame.pts for frame in screen.frames] == sorted({frame.pts for frame in screen.frames})
+        assert made(screen)[-1] == every - 1
+        await h.close()
+
+    run(scene())
+
+
+def test_what_cannot_be_sought_is_said_and_it_plays_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        h = await house()
+        session = await ended(h)
+        every = len(recorded(await h.script(session)))
+        room = await h.past.plan_replay(session)
+        driver, screen, _ = await h.join(room)
+        watcher, watched, _ = await h.join(room)
+        live, seen, _ = await h.join("another")
+        live.receive(messages.Seek(1, 0))
+        watcher.receive(messages.Seek(1, 0))
+        driver.receive(messages.Seek(1, every))
+        driver.receive(messages.Seek(2, 30))
+        driver.receive(messages.Seek(3, 40))
+        await asyncio.sleep(1.0)
+        monkeypatch.setattr(playback, "REMADE_MOST", 10)
+        driver.receive(messages.Seek(4, 30))
+        told = [m.detail for m in screen.messages if isinstance(m, messages.Problem)]
+        assert told == [
+            f"this replay has chunks 0 to {every - 1}",
+            "the replay is on its way to another moment",
+            "30 chunks would have to be made again, and 10 is the most",
+        ]
+        assert (problems(watched), problems(seen)) == (["not_driving"], ["no_moment"])
+        frames = len(screen.frames)
+        await asyncio.sleep(1.0)
+        assert len(screen.frames) > frames and 30 <= screen.frames[frames].chunk < 100
+        await h.close()
+
+    run(scene())
+
+
+def test_a_paused_replay_that_is_sought_stands_at_that_moment() -> None:
+    async def scene() -> None:
+        h = await house()
+        driver, screen, _ = await h.join(await h.past.plan_replay(await ended(h)))
+        await asyncio.sleep(1.0)
+        driver.receive(messages.PauseWorld(1))
+        await asyncio.sleep(0.5)
+        driver.receive(messages.Seek(2, 50))
+        await asyncio.sleep(1.0)
+        frames = len(screen.frames)
+        driver.receive(messages.ResumeWorld(3))
+        await asyncio.sleep(1.0)
+        assert screen.frames[frames].chunk == 50
+        await h.close()
+
+    run(scene())
+
+
+def test_under_other_words_it_is_marked_and_compared_with_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        h = await house()
+        session = await ended(h)
+        script = await h.script(session)
+        begun: list[api.Begin] = []
+        post = h.client.post
+
+        def noted(command: api.Command) -> None:
+            if isinstance(command, api.Begin):
+                begun.append(command)
+            post(command)
+
+        h.client.post = noted  # type: ignore[method-assign]
+        driver, screen, welcome = await h.join(await h.past.plan_replay(session, words="snow at night"))
+        assert (welcome.replay, welcome.counterfactual) == (session, "other words")
+        driver.receive(messages.Seek(1, 40))
+        with caplog.at_level(logging.INFO):
+            await until_over(screen)
+        assert f"a replay of session {session} is over: a counterfactual" in caplog.text
+        mixes = {command.conditions.prompts for command in begun}
+        assert len(mixes) == 1 and {share.key for mix in mixes for share in mix}.isdisjoint(script.texts)
+        told = [message.text for message in screen.messages if isinstance(message, messages.PromptChanged)]
+        assert set(told) == {"snow at night"}
+        pressed = recorded(script)
+        assert [frame.controls for frame in screen.frames] == [pressed[frame.chunk] for frame in screen.frames]
+        with pytest.raises(NoMoment, match="characters"):
+            await h.past.plan_replay(session, words="x" * 100_000)
         await h.close()
 
     run(scene())

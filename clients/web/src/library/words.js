@@ -55,7 +55,6 @@ const NAMES = {
   'session.joined': 'Somebody came',
   'session.left': 'Somebody left',
   'session.fault': 'Fault',
-  'session.recording': 'Film begins or ends',
   'session.moved': 'World',
   'session.closed': 'The end',
   'preference.chosen': 'Chose a future',
@@ -66,6 +65,7 @@ const NAMES = {
 export function words(mark) {
   if (mark.type === 'prompt.asked') return mark.text.startsWith('redacted:') ? 'Words that were taken out' : `“${mark.text}”`;
   if (mark.type === 'preference.rated') return mark.value > 0 ? 'Like' : mark.value < 0 ? 'Dislike' : 'No like any more';
+  if (mark.type === 'session.recording') return mark.value ? 'Filming begins' : 'Filming ends';
   const name = NAMES[mark.type];
   if (name === undefined) return null;
   return mark.text && mark.type !== 'session.joined' ? `${name}: ${mark.text}` : name;

@@ -16,6 +16,7 @@ import { Acts } from './acts.js';
 import { element, say } from './dom.js';
 import { FirstFrame } from './firstframe.js';
 import { Futures } from './futures.js';
+import { SeekBar } from './seek.js';
 import { glow } from './glow.js';
 import { Help } from './help.js';
 import { Hint } from './hint.js';
@@ -116,6 +117,8 @@ const futures = new Futures(keep.panel, {
   choose: (kept, place) => room.choose(kept, place),
 });
 
+const seekBar = new SeekBar((chunk) => room.seek(chunk), promptBox.chunks);
+
 // ---- hands ------------------------------------------------------------------------------------------------------------
 
 /** Keys of the card in this room. @type {Set<string>} */
@@ -187,6 +190,7 @@ room.on('problem', ({ detail }) => toast(detail));
 room.on('message', (message) => {
   if (message.type === 'receipt' && !picture.tells) caps.applied(message.applied);
   if (message.type === 'sidebyside') futures.stand(message.places, message.earlier === true);
+  if (message.type === 'promptsplanned') promptBox.line.planned.tell(message.prompts);
   if (message.type === 'promptchanged') promptBox.changed(world.prompt);
   if (message.type === 'adapterschanged') adapters.changed(world.stack);
 });
@@ -194,6 +198,7 @@ room.on('frame', ({ receipt }) => {
   if (receipt !== world.onScreen) return;
   caps.applied(receipt.applied);
   promptBox.seen(receipt);
+  seekBar.seen(receipt.chunk);
   early.hidden = receipt.preview !== true;
   if (receipt.input_seq > 0) hint.done();
 });
@@ -235,6 +240,8 @@ function arrive(welcome) {
   promptBox.pace(welcome.fps);
   promptBox.changed(world.prompt);
   futures.stand([], false);
+  promptBox.line.planned.tell([]);
+  seekBar.offer(welcome.replay_chunks ?? 0, welcome.counterfactual ?? '');
   firstFrame.offer(welcome.first_frame ?? null);
   adapters.offer(welcome.adapters ?? [], world.stack);
   notice.lease_s = welcome.lease_s ?? 0;
@@ -270,6 +277,7 @@ function showWorld() {
   element('keep-picture', HTMLButtonElement).disabled = video.videoWidth === 0;
   say(element('hud-hint', HTMLElement), drives ? 'Press a key to measure' : 'Whoever drives can measure');
   promptBox.enable(whyNoPrompt(live, world));
+  seekBar.enable(live && drives && replays && state !== 'closed');
   futures.enable(live && steers && state === 'running');
   firstFrame.enable(live && steers && state !== 'opening' && state !== 'closed');
   adapters.enable(live && steers && state !== 'closed');

@@ -1,4 +1,4 @@
-/** What waits for its chunk, said under the prompt box: of this page's own prompts, which the server answers. */
+/** What waits for its chunk, said under the prompt box: everybody's, as the server tells it. */
 
 import { element, say } from './dom.js';
 import { mixed } from './shares.js';
@@ -15,27 +15,31 @@ export class Planned {
   constructor(chunks) {
     this.chunks = chunks;
     this.line = element('planned', HTMLElement);
-    /** By the id of their message. @type {Map<number, Waiting>} */
-    this.waiting = new Map();
+    /** The next one first. @type {Waiting[]} */
+    this.all = [];
+    /** Own ones, by the ids of their messages. @type {Set<number>} */
+    this.own = new Set();
   }
 
-  /** @param {number} id @param {Waiting} prompt */
-  add(id, prompt) {
-    this.waiting.set(id, prompt);
+  /** @param {Waiting[]} prompts */
+  tell(prompts) {
+    this.all = prompts;
     this.show();
+  }
+
+  /** @param {number} id of a message whose prompt waits */
+  add(id) {
+    this.own.add(id);
   }
 
   /** It began, or never will; returns whether it waited. @param {number} id */
   drop(id) {
-    const waited = this.waiting.delete(id);
-    if (waited) this.show();
-    return waited;
+    return this.own.delete(id);
   }
 
   /** Time has passed. */
   show() {
-    const next = [...this.waiting.values()].sort((one, other) => one.at - other.at);
-    this.line.hidden = next.length === 0;
-    say(this.line, next.length === 0 ? '' : `Then ${next.map((prompt) => waits(prompt, this.chunks)).join(' · ')}`);
+    this.line.hidden = this.all.length === 0;
+    say(this.line, this.all.length === 0 ? '' : `Then ${this.all.map((prompt) => waits(prompt, this.chunks)).join(' · ')}`);
   }
 }

@@ -46,7 +46,7 @@ export class PromptLine {
   /** @param {number} id @param {Asked} asked */
   accepted(id, asked) {
     const { at } = asked;
-    if (typeof at === 'number') this.planned.add(id, { ...asked, at });
+    if (typeof at === 'number') this.planned.add(id);
     if (id !== this.pending) return;
     if (typeof at === 'number') this.#finish('done', 'Scheduled', `for chunk ${at}`);
     else this.#say('busy', 'Accepted', mixed(asked));

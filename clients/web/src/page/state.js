@@ -71,7 +71,7 @@ export function nameOf(phase, state, flows, drives, replays) {
 export function whyNoPrompt(live, world) {
   if (!live) return 'Not connected: what you write is kept here';
   if (world.state === 'closed') return 'This world has ended';
-  if (world.welcome?.replay) return 'A replay: it can be watched and paused';
+  if (world.welcome?.replay) return 'A replay: it can be watched, paused and moved in';
   if (world.drives) return '';
   const free = world.shared && world.places.some(({ holder }) => holder === null);
   return `Whoever drives changes the world: ${free ? 'take a place' : 'ask for the wheel'}`;
