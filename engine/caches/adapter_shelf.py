@@ -86,7 +86,10 @@ class AdapterShelf:
         return self._infos[at]
 
     async def _attach(self, at: str, host: AdapterHost, file: Path, key: str, move: Move) -> None:
-        read: Adapter = await asyncio.get_running_loop().run_in_executor(self._executor, host.read, file)
+        try:
+            read: Adapter = await asyncio.get_running_loop().run_in_executor(self._executor, host.read, file)
+        except BadAdapter as problem:
+            raise BadAdapter(f"adapter '{file.stem}': {problem}") from problem
         self._attached.put(at, read, read.nbytes)
         self._infos[at] = AdapterInfo(file.stem, key, read.rank, read.nbytes)
         dropped, self._dropped = self._dropped, []

@@ -69,10 +69,7 @@ const promptBox = new PromptBox(
 );
 const firstFrame = new FirstFrame((file) => room.firstFrame(file));
 const adapters = new Adapters((stack) => {
-  room.ask({ type: 'adapt', stack }).applied.catch((error) => {
-    adapters.changed(world.stack);
-    toast(error.message);
-  });
+  room.ask({ type: 'adapt', stack }).applied.catch((error) => adapters.refused(world.stack, error.message));
 });
 const acts = new Acts({
   pause: () => tell(room.ask({ type: 'pauseworld' }).applied),
