@@ -44,7 +44,8 @@ entry a line:
 | archive | compressed parts of 1 MiB of entries each and an index a session; `--keep-days` (7), `--keep-entries` (all) |
 | latents | beside a session's archived parts, as `.npy` files by the digests that `chunk.committed` and `preference.chosen` name: of the first chunk of every future and of each `--keep-latents` later (16 of cards that are not exact, else none), `--latents-mb` (1024) a session at most; gone with the session |
 
-What retention gives up is counted in the session's index (`cut`) and said by every reader.
+What retention gives up is counted in the session's index (`cut`) and said by every reader. A session that kept ones go on
+from does not grow too old.
 
 ## What is kept of people
 

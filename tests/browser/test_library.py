@@ -188,10 +188,13 @@ def test_a_session_is_replayed_live_in_a_room_where_nobody_steers(visitor: MakeV
     assert driver.world("welcome.replay") == session != driver.world("welcome.session")
     for steers in ("#reset", "#like", "#prompt-send"):
         assert driver.page.is_disabled(steers), steers
+    listen = "() => { globalThis.seen = []; worldroom.room.on('frame', ({ receipt }) => seen.push(receipt.chunk)); }"
+    driver.page.evaluate(listen)
     driver.page.fill("#seek-range", "0")
     driver.until("document.getElementById('seek-at').textContent.startsWith('0:00 / 0:0')")
     driver.page.click("#pause")
     driver.until("document.getElementById('state-text').textContent === 'Replay'")
+    driver.until("Math.min(...seen) < 12")
     driver.until("document.getElementById('notice-title').textContent === 'The replay is over'")
     driver.page.click("#notice-act")
     driver.until("worldroom.world.state === 'running'")
