@@ -182,7 +182,7 @@ class Edge:
                 if viewer.over:
                     raise EndedEarly(viewer.over)
                 answer = await viewer.connection.answer()
-            viewer.answered = True
+            viewer.answer_made()
             return viewer, answer, joined
         except asyncio.CancelledError:
             viewer.leave("went away before the answer")

@@ -101,11 +101,15 @@ class Viewer:
         self._deadline = float("inf")
 
     def seated(self, participant: Participant) -> None:
-        """The room has taken this viewer in; from now on it has ten seconds to connect."""
+        """The room has taken this viewer in."""
         if self._left:
             participant.leave()
             return
         self._participant = participant
+
+    def answer_made(self) -> None:
+        """From now on it has ten seconds to connect; how long it stood in line for an answer is not its fault."""
+        self.answered = True
         self._deadline = self._clock.now() + CONNECT_TIMEOUT
 
     @property

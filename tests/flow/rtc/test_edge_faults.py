@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from worldroom.cli.serve import listen
 from worldroom.clock import SystemClock
 from worldroom.engine import api
+from worldroom.rtc import viewer
 from worldroom.rtc.http import lists, server
 from worldroom.rtc.http.server import AcceptFaults, EdgeServer
 from worldroom.rtc.media.connection import ViewerConnection
@@ -101,8 +102,8 @@ async def test_case_108_no_mutated_offer_is_the_servers_fault(served: Served) ->
             text = mutated(text, dice)
         reply = await post(served.base, offer_body(text))
         statuses[reply.status_code] = statuses.get(reply.status_code, 0) + 1
-        for viewer in served.edge.viewers:
-            viewer.leave("makes room for the next")
+        for each in served.edge.viewers:
+            each.leave("makes room for the next")
     assert set(statuses) <= {200, 400, 422}, statuses
     assert len(statuses) > 1
 
@@ -171,6 +172,20 @@ async def test_case_110_a_storm_of_reloads_leaves_the_last_and_tells_the_others(
     told = [(reply.status_code, reply.json().get("code")) for reply in replies]
     assert set(told) == {(200, None), (409, "taken_over")} and told.count((409, "taken_over")) >= 10
     await served.until(lambda: len(served.edge.viewers) == 1)
+
+
+async def test_case_110_who_stands_in_line_for_an_answer_has_not_failed_to_connect(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = ViewerConnection.answer
+
+    async def late(self: ViewerConnection) -> str:
+        await asyncio.sleep(1.2)  # the edge looks at its viewers twice a second
+        return await answer(self)
+
+    monkeypatch.setattr(viewer, "CONNECT_TIMEOUT", 0.2)
+    monkeypatch.setattr(ViewerConnection, "answer", late)
+    assert (await post(served.base, offer_body(await offer_of()))).status_code == 200
 
 
 async def test_case_98_without_descriptors_an_offer_is_a_503_that_says_when_to_come_back(
@@ -293,8 +308,8 @@ async def test_case_56_a_storm_of_reloads_leaves_no_error_in_the_log(
         token = reply.json()["token"]
         await asyncio.sleep(0.02)
         await pc.close()
-    for viewer in served.edge.viewers:
-        viewer.leave("the last one")
+    for each in served.edge.viewers:
+        each.leave("the last one")
     await asyncio.sleep(0.5)
     gc.collect()  # a task whose exception nobody took says so when it is collected
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -26,7 +26,7 @@ async def offer_of(codecs: tuple[str, ...] = (), direction: str = "recvonly") ->
 
 
 async def post(base: str, body: bytes, room: str = "test") -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
         headers = {"Content-Type": "application/json"}
         return await http.post(f"{base}/v1/rooms/{room}/offer", content=body, headers=headers)
 
