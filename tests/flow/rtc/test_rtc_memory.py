@@ -45,7 +45,7 @@ async def test_case_104_no_object_of_a_join_outlives_it(served: Served) -> None:
     offer = OfferBody(await offer_of())
     before = alive()  # of scenes that were played in this process
     await joins(served, offer, 100)
-    await asyncio.sleep(1.0)  # questions of ICE that nobody answers are repeated so long
+    await asyncio.sleep(LET_GO_S + 1.0)  # questions of ICE that nobody answers are repeated so long
     known = {id(thing) for thing in before}
     left = Counter(type(thing).__name__ for thing in alive() if id(thing) not in known)
     assert max(left.values(), default=0) <= 2, left  # the seat by which the world waits, whom the watch looked at last
