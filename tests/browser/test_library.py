@@ -118,7 +118,7 @@ def test_selected_sessions_are_exported_and_one_is_deleted(visitor: MakeVisitor,
     alice.page.click(".session:nth-child(2) .box")
     alice.page.click(".session:nth-child(3) .box")
     assert alice.text("#chosen-count") == "2 selected"
-    with alice.page.expect_download(timeout=45_000) as download:
+    with alice.page.expect_download(timeout=150_000) as download:
         alice.page.click("#export")
     download.value.save_as(tmp_path / "out.tar")
     with tarfile.open(tmp_path / "out.tar") as tar:

@@ -18,6 +18,7 @@ def lossy(served, share: float) -> Network:
 async def test_five_percent_loss_leaves_no_frame_undecodable_and_no_delay_behind(served) -> None:
     async with join(served.url, loopback=True) as room:
         await served.frames_until(lambda: room.pictures.counts.frames >= 5, limit=60)
+        before = served.engine.frames - room.pictures.counts.frames  # they were made while it connected
         network = lossy(served, 0.05)
         for _ in range(150):
             served.engine.step()
@@ -31,7 +32,7 @@ async def test_five_percent_loss_leaves_no_frame_undecodable_and_no_delay_behind
             await asyncio.sleep(0.02)
         await served.until(lambda: room.pictures.settled)
         assert room.pictures.counts.undecodable == 0
-        assert room.pictures.counts.frames >= served.engine.frames - 8
+        assert room.pictures.counts.frames >= served.engine.frames - before
 
 
 async def test_every_tap_steers_exactly_one_chunk_however_its_messages_travel(served) -> None:

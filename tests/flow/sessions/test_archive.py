@@ -223,7 +223,7 @@ def test_every_word_that_an_event_may_hold_is_known_to_redaction() -> None:
         *("SessionOpened.precision", "SessionOpened.mode", "SessionOpened.machine", "SessionClosed.reason"),
         "SessionOpened.drivers",
         *("WeightsLoaded.weights", "WeightsLoaded.precision", "WeightsLoaded.mode", "WeightsLoaded.machine"),
-        *("Faulted.code", "RecordingMarked.name", "InputReceived.held", "ChunkCommitted.digest"),
+        *("Faulted.code", "RecordingMarked.name", "InputReceived.held", "WorldTurned.held", "ChunkCommitted.digest"),
         *("PreferenceChosen.context", "PreferenceChosen.weights", "DriverChanged.before", "DriverChanged.after"),
     }
     found = {
