@@ -163,8 +163,7 @@ class Futures:
 
     def go_on_as(self, future: Future, made: tuple[MadeChunk, ...]) -> None:
         """One that played beside is the one that plays."""
-        before = [each for each in self._made if each.chunk < future.first]
-        self._made = deque((*before, *made), maxlen=KEPT)
+        self._lived(future.first, made)
         self.now = future
 
     def since_words(self) -> int:
@@ -225,20 +224,26 @@ class Futures:
 
         If it is not, the turn is to the other one: that is made of its parts, so close it when it is made.
         """
-        left = self.leading(turn.future.first if keep else self.now.first)
+        other = None if keep else self.other
+        parted = turn.future.first if other is None else other.first
+        left = self.leading(parted)
         if keep:
             self.forget_other()
         self.other = left if keep else None
         self.branches, self.epochs = max(self.branches, turn.future.branch), max(self.epochs, turn.future.epoch)
         self.now, self._forked_at = turn.future, self._clock.now()
-        before = [made for made in self._made if made.chunk < turn.future.first]
-        self._made = deque(before, maxlen=KEPT)
+        self._lived(parted, () if other is None else other.made)
         return left
+
+    def _lived(self, until: int, made: tuple[MadeChunk, ...]) -> None:
+        """The world that plays had this past: what it shares before that chunk, and its own from there on."""
+        before = [each for each in self._made if each.chunk < until]
+        self._made = deque((*before, *made), maxlen=KEPT)
 
     def back_to(self, left: Future, other: Future | None) -> None:
         """The turn was refused: everything is as it was, but for the epoch."""
         self.now, self.other = replace(left, epoch=self.now.epoch, made=()), other
-        self._made.extend(left.made)
+        self._lived(left.first, left.made)
 
     def compared(self, seed: int) -> tuple[tuple[events.BranchRecord, ...], int, str, float] | None:
         """Both futures as they were shown, the chunk they part at, what they share, and seconds since then."""

@@ -108,5 +108,13 @@ def test_a_choice_is_open_over_several_ends_and_then_closed(tmp_path: Path) -> N
     assert [each.chosen for each in chosen] == [1]
 
 
+def test_back_in_the_future_that_was_kept_is_back_in_its_own_past(tmp_path: Path) -> None:
+    """Not in that of the one that was left, which has chunks of the same numbers."""
+    _, script, _ = played(tmp_path, "on", "back", "on", "other", "back", "on")
+    again = script.of(script.playing).turned
+    assert again is not None and again.base in (0, 2)
+    assert again.chunk > script.of(1).chunks[0].chunk
+
+
 def begun(scene: Scene) -> list[events.ChunkBegun]:
     return [event for event in scene.ledger.all() if isinstance(event, events.ChunkBegun)]
