@@ -27,9 +27,9 @@ class Engine:
     def cards(self): return ()
     def capacity(self): return ()
 
-spec = SimpleNamespace(tls=None, access=SimpleNamespace(base_path=""))
+spec = SimpleNamespace(tls=None, shows=None, access=SimpleNamespace(base_path=""))
 with socket.create_server(("127.0.0.1", 0)) as listener:
-    asyncio.run(assemble._warm_up(Engine(), None, listener, Console(stderr=True), spec))
+    asyncio.run(assemble._warm_up(Engine(), None, listener, Console(stderr=True), spec, None))
 print(gc.get_freeze_count())
 """
 

@@ -35,7 +35,7 @@ async def gone_on(folder: Path) -> tuple[str, str, int]:
             for body in (b"[]", b"{", b'{"words": 1}'):
                 answer = await http.post(f"/v1/library/{parent}/rooms", content=body)
                 assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
-            answer = await http.post(f"/v1/library/{parent}/rooms", content=b"x" * 5000)
+            answer = await http.post(f"/v1/library/{parent}/rooms", content=b"x" * 20_000)
             assert answer.status_code == 413
             assert (await planned(http, "nobody")).json()["code"] == "no_session"
             while not await filmed(http, parent):  # noqa: ASYNC110 - nobody tells
