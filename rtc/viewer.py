@@ -15,7 +15,7 @@ from aiortc import RTCDataChannel
 from ..clock import Clock
 from ..engine.api import Frame, Rendered, Rendition
 from ..sessions.audience import ENDS, FrameInput
-from ..sessions.messages import Leave, Problem, Receipt, Role, ServerMessage
+from ..sessions.messages import Leave, Participants, Problem, Receipt, Role, ServerMessage
 from ..sessions.rooms.participant import Participant
 from .delays import Delays
 from .inbound import take_in
@@ -25,6 +25,7 @@ from .media.fanout import Fanout, Packed, Subscription
 from .media.ice import HostPolicy
 from .media.ice_servers import IceServer
 from .media.sctp import MESSAGE_BYTES_MAX, MESSAGE_SECONDS_MAX
+from .newest import Newest
 from .receipts import AT_ONCE, bundled, receipt_of
 from .wire import Channel, channel_of, encode
 
@@ -90,6 +91,7 @@ class Viewer:
         self._participant: Participant | None = None
         self._left = False
         self._awaits_key = False
+        self._newest: Newest | None = None
         self._channels: dict[Channel, RTCDataChannel] = {}
         self._waiting: deque[str] = deque()
         self._receipts: list[Receipt] = []
@@ -128,7 +130,9 @@ class Viewer:
     def _send(self, message: ServerMessage) -> None:
         channel = self._channels.get(channel_of(message))
         text = encode(message)
-        if channel is None or channel.readyState != "open":
+        if self._newest is not None and isinstance(message, Participants):
+            self._newest.put(text)
+        elif channel is None or channel.readyState != "open":
             self._queue(text, message)
         elif channel.bufferedAmount > CONTROL_BACKLOG_MAX:
             self.counts.messages_dropped += 1
@@ -232,6 +236,7 @@ class Viewer:
         self._channels[kind] = channel
         channel.on("message", lambda data: self._received(kind, data))
         if kind is Channel.CONTROL:
+            self._newest = Newest(channel)
             while self._waiting:
                 channel.send(self._waiting.popleft())
 
