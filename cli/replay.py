@@ -92,20 +92,15 @@ def _in_room(
     given: Mapping[str, str],
     wish: "ReplayWish",
 ) -> None:
-    from .assemble import run_server
     from .replay_room import NotShown, ask, served
     from .replaying import FAULTS
-    from .serve import listen
-    from .serve_spec import UserFault
+    from .serve import run_until_stopped
 
     try:
         if server != HERE:
             typer.echo(asyncio.run(ask(server, token, wish)))
             return
         spec = asyncio.run(served(place, weights, given, wish))
-        with listen(spec.host, spec.port) as listener:
-            asyncio.run(run_server(spec, listener))
-    except (*FAULTS, NotShown, UserFault) as error:
+    except (*FAULTS, NotShown) as error:
         raise fail(str(error)) from None
-    except KeyboardInterrupt:
-        pass
+    run_until_stopped(spec)

@@ -7,6 +7,8 @@ import httpx
 import msgspec
 
 from ..engine.worker.devices import named
+from ..models import catalog
+from ..rtc.http.past_rooms import PlannedRoom, ReplayRoomAsk
 from ..sessions.journal.script import MadeBy
 from .access import AccessOptions
 from .adapter_options import AdaptersSpec
@@ -26,16 +28,9 @@ class NotShown(RuntimeError):
     """A server does not show the session again, and why; one line."""
 
 
-class _Asked(msgspec.Struct, frozen=True, omit_defaults=True):
-    chunk: int | None = None
-    prompt: str | None = None
-
-
-class _Planned(msgspec.Struct, frozen=True):
-    room: str
-
-
 class _Refusal(msgspec.Struct, frozen=True):
+    """Whatever else a server says with it."""
+
     detail: str
 
 
@@ -43,12 +38,12 @@ async def ask(server: str, token: str | None, show: ReplayWish) -> str:
     """The address of a room of that server that opens as the replay, once somebody joins it. Raises `NotShown`."""
     base = server.rstrip("/")
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    body = msgspec.json.encode(_Asked(show.first or None, show.words))
+    body = msgspec.json.encode(ReplayRoomAsk(chunk=show.first or None, prompt=show.words))
     try:
         async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=ANSWER_S) as http:
             reply = await http.post(f"{base}/v1/library/{quote(show.session, safe='')}/replay", content=body)
         if reply.status_code == 201:
-            return f"{base}/r/{msgspec.json.decode(reply.content, type=_Planned).room}"
+            return f"{base}/r/{msgspec.json.decode(reply.content, type=PlannedRoom).room}"
         why = msgspec.json.decode(reply.content, type=_Refusal).detail
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise NotShown(f"no Worldroom server answers at {server}: {type(error).__name__}") from None
@@ -59,11 +54,16 @@ async def ask(server: str, token: str | None, show: ReplayWish) -> str:
 
 async def served(place: JournalPlace, weights: Weights, given: Mapping[str, str], show: ReplayWish) -> ServeSpec:
     """A server of the session's folder with the card, and as that was served when it was recorded. Raises
-    `replaying.FAULTS`."""
+    `replaying.FAULTS` and `NotShown`."""
     async with reading(place) as history:
         script = await read_script(history, show.session)
     made = [script.made(each) for each in script.epochs if each.chunks] or [MadeBy.of(script.opened)]
-    keep, engine, mode = KeepOptions(), EngineOptions(), made[-1].mode.split("+")
+    keep, engine = KeepOptions(), EngineOptions()
+    try:
+        choice = catalog.card(script.opened.card, catalog.options(script.opened.card, given)).recipe.default
+        choice = choice.in_mode(made[-1].mode)
+    except ValueError as error:
+        raise NotShown(f"another version made it: {error}") from None
     return ServeSpec(
         cards=(script.opened.card,),
         host="127.0.0.1",
@@ -75,9 +75,9 @@ async def served(place: JournalPlace, weights: Weights, given: Mapping[str, str]
         engine=engine.spec(SLOTS),
         steps=made[-1].steps or None,
         precision=made[-1].precision or None,
-        inexact="inexact" in mode,
-        compiled="compiled" in mode,
-        invariant="invariant" in mode,
+        inexact=not choice.exact,
+        compiled=choice.compiled,
+        invariant=choice.invariant,
         lease_seconds=60.0,
         loopback=False,
         udp_ports=None,

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from .network import NetworkOptions
 from .option_groups import takes
 from .options import OptionFlag, options_of
 from .room_options import RoomOptions
+
+if TYPE_CHECKING:
+    from .serve_spec import ServeSpec
 
 AUTO, SLOTS_MAX = "auto", 256
 DEFAULT_CARD = "drive"
@@ -54,8 +57,7 @@ def serve(
     adapters: AdapterOptions,
 ) -> None:
     """Start the server and print the URL to open. Ctrl-C stops it and everything it started."""
-    from .assemble import run_server
-    from .serve_spec import ServeSpec, UserFault
+    from .serve_spec import ServeSpec
 
     spec = ServeSpec(
         cards=_cards(card, checkpoint),
@@ -87,7 +89,15 @@ def serve(
         options=options_of(option),
         adapters=adapters.checked(),
     )
-    with listen(host, port) as listener:
+    run_until_stopped(spec)
+
+
+def run_until_stopped(spec: "ServeSpec") -> None:
+    """Serve until Ctrl-C. Fails with one line when it cannot start."""
+    from .assemble import run_server
+    from .serve_spec import UserFault
+
+    with listen(spec.host, spec.port) as listener:
         try:
             asyncio.run(run_server(spec, listener))
         except UserFault as fault:

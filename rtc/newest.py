@@ -5,6 +5,9 @@ Told of each of two hundred who come at once, a driver's channel held more than 
 
 from aiortc import RTCDataChannel
 
+from ..sessions.messages import Participants
+from .wire import encode
+
 FULL = 16 * 1024
 """Bytes in a channel that have not left it; with more, the next waits until there are no more than that."""
 
@@ -14,11 +17,11 @@ class Newest:
 
     def __init__(self, channel: RTCDataChannel) -> None:
         self._channel = channel
-        self._message: str | None = None
+        self._message: Participants | None = None
         channel.bufferedAmountLowThreshold = FULL
         channel.on("bufferedamountlow", self._drained)
 
-    def put(self, message: str) -> None:
+    def put(self, message: Participants) -> None:
         self._message = message
         if self._channel.bufferedAmount <= FULL:
             self._drained()
@@ -26,4 +29,4 @@ class Newest:
     def _drained(self) -> None:
         message, self._message = self._message, None
         if message is not None and self._channel.readyState == "open":
-            self._channel.send(message)
+            self._channel.send(encode(message))

@@ -128,11 +128,12 @@ class Viewer:
             asyncio.get_running_loop().call_later(LINGER, self.leave, message.code)
 
     def _send(self, message: ServerMessage) -> None:
+        if self._newest is not None and isinstance(message, Participants):
+            self._newest.put(message)
+            return
         channel = self._channels.get(channel_of(message))
         text = encode(message)
-        if self._newest is not None and isinstance(message, Participants):
-            self._newest.put(text)
-        elif channel is None or channel.readyState != "open":
+        if channel is None or channel.readyState != "open":
             self._queue(text, message)
         elif channel.bufferedAmount > CONTROL_BACKLOG_MAX:
             self.counts.messages_dropped += 1

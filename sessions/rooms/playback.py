@@ -282,11 +282,10 @@ class Playback:
                 return
             mix = (api.PromptShare(self._other_key, 1.0),)
             conditions = msgspec.structs.replace(conditions, prompts=mix, recache=False)
-        for share in () if self._plan.words else conditions.prompts:
-            if share.key not in self._held:
-                self._waiting = place, share.key
-                self._hold(share.key)
-                return
+        elif missing := [share.key for share in conditions.prompts if share.key not in self._held]:
+            self._waiting = place, missing[0]
+            self._hold(missing[0])
+            return
         self._engine.post(api.Begin(self._world, recorded.chunk, conditions))
 
     def _hold(self, key: str) -> None:

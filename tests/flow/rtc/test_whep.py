@@ -1,6 +1,8 @@
 """WHEP: what a player of somebody else's making meets, status by status; and a picture in the end."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 import httpx
@@ -57,6 +59,22 @@ async def seen(served: Served, track: MediaStreamTrack, count: int) -> None:
 async def opened(served: Served) -> None:
     """Somebody drives in the room."""
     assert (await post(served.base, offer_body(await offer_of()))).status_code == 200
+
+
+@asynccontextmanager
+async def playing(served: Served) -> AsyncIterator[tuple[RTCPeerConnection, httpx.AsyncClient, httpx.Response]]:
+    """A player beside the driver that has seen pictures, with candidates of loopback alone; and its 201."""
+    await opened(served)
+    pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    pc.addTransceiver("video", direction="recvonly")
+    gather_on_loopback(pc)
+    await pc.setLocalDescription(await pc.createOffer())
+    async with client(served) as http:
+        made = await http.post("/v1/rooms/test/whep", content=pc.localDescription.sdp, headers=SDP)
+        await pc.setRemoteDescription(RTCSessionDescription(made.text, "answer"))
+        await seen(served, pc.getReceivers()[0].track, 5)
+        yield pc, http, made
+    await pc.close()
 
 
 async def test_a_player_gets_a_session_with_location_and_etag_and_ends_it(served: Served) -> None:
@@ -146,17 +164,9 @@ async def test_trickled_candidates_need_the_etag_and_a_restart_the_star(served: 
 
 
 async def test_pictures_flow_on_over_an_ice_restart(served: Served) -> None:
-    await opened(served)
-    pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    pc.addTransceiver("video", direction="recvonly")
-    gather_on_loopback(pc)
-    await pc.setLocalDescription(await pc.createOffer())
-    async with client(served) as http:
-        made = await http.post("/v1/rooms/test/whep", content=pc.localDescription.sdp, headers=SDP)
+    async with playing(served) as (pc, http, made):
         place, etag = made.headers["location"], made.headers["etag"]
-        await pc.setRemoteDescription(RTCSessionDescription(made.text, "answer"))
         track, transport = pc.getReceivers()[0].track, pc.getReceivers()[0].transport.transport
-        await seen(served, track, 5)
 
         agent, mid = another_agent(transport, []), pc.getTransceivers()[0].mid
         agent.get_component_candidates = partial(agent.get_component_candidates, addresses=["127.0.0.1"])
@@ -185,33 +195,22 @@ async def test_pictures_flow_on_over_an_ice_restart(served: Served) -> None:
         assert pc.connectionState == "connected" and transport.state == "completed"
         assert (await http.patch(place, content=body, headers=FRAGMENT | {"If-Match": renewed})).status_code == 204
         assert served.rooms.views()[0].viewers == 2, "as the same participant"
-    await pc.close()
 
 
 async def test_an_ice_restart_that_comes_to_nothing_ends_nothing(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ice_restart, "CHECKS_S", 0.1)
-    await opened(served)
-    pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    pc.addTransceiver("video", direction="recvonly")
-    gather_on_loopback(pc)
-    await pc.setLocalDescription(await pc.createOffer())
-    async with client(served) as http:
-        made = await http.post("/v1/rooms/test/whep", content=pc.localDescription.sdp, headers=SDP)
-        await pc.setRemoteDescription(RTCSessionDescription(made.text, "answer"))
-        track = pc.getReceivers()[0].track
-        await seen(served, track, 5)
+    async with playing(served) as (pc, http, made):
         for name in ("lost", "gone"):
             body, star = f"a=ice-ufrag:{name}\r\na=ice-pwd:{'p' * 22}\r\n", {"If-Match": "*"}
             assert (
                 await http.patch(made.headers["location"], content=body, headers=FRAGMENT | star)
             ).status_code == 200
         await asyncio.sleep(0.15)
-        await seen(served, track, 30)
+        await seen(served, pc.getReceivers()[0].track, 30)
         assert pc.connectionState == "connected"
         assert (await http.delete(made.headers["location"])).status_code == 200
-    await pc.close()
 
 
 async def test_options_get_and_head_are_what_the_drafts_reserve(served: Served) -> None:
